@@ -1,6 +1,6 @@
 /**
  * The Event API over TLS, with one replica as operators run it, against the etcd behind it:
- *   npm run bench:api
+ *   npm run bench -- api
  *   node bench/api.bench.ts [seconds per measurement, default 2] [rounds, default 3]
  *
  * Everything runs on this machine, one after another, in rounds, because the speed of the machine
@@ -37,7 +37,7 @@ await using cleanup = new AsyncDisposableStack()
 const folder = await mkdtemp(join(tmpdir(), 'tidings-bench-'))
 cleanup.defer(() => rm(folder, { recursive: true, force: true }))
 const access = await DevCredentials.create(folder)
-// With fsync, as operators run it, and a sufficient quota.
+// etcd has fsync on, as operators run it, and a sufficient quota.
 await using etcd = await startEtcd({
   args: ['--unsafe-no-fsync=false', '--quota-backend-bytes=8589934592'],
 })

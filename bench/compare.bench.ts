@@ -1,6 +1,6 @@
 /**
  * This build against another, over TLS, by the CPU time of each request:
- *   npm run bench:compare -- /path/to/another/dist/main.js [rounds, default 7]
+ *   npm run bench -- compare /path/to/another/dist/main.js [rounds, default 7]
  *
  * Both run side by side on one etcd and are loaded alternately, in an order that changes with each
  * round, so that variations of the machine affect both. Needs h2load (of nghttp2). Exits with 1

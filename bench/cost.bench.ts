@@ -3,7 +3,7 @@
  * TLS, HTTP/2, body and response size, loaded by turns; the bytes that a request allocates; and a
  * profile by folder. A report: it exits with 0 also when a target is missed.
  *
- *   npm run bench:cost [-- --rounds 5] [--only create] [--against other/dist/main.js] [--no-profile]
+ *   npm run bench -- cost [--rounds 5] [--only create] [--against other/dist/main.js] [--no-profile]
  *
  * `--only` measures the kinds whose names begin so, and may be repeated. `--against` loads another
  * build as well, on the same etcd. With KUBE_APISERVER, a Kubernetes API server takes its turn in

@@ -1,15 +1,15 @@
 /**
  * Time that the hand-written codec of src/etcd saves against the generated code, and the cost of
  * checking the types of each event that is read:
- *   npm run bench:decode
+ *   npm run bench -- decode
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { eventType } from '../src/api/schema.ts'
 import { findTypeMismatch } from '../src/api/validation/type-check.ts'
 import { decodeRangeResult, encodeTxn } from '../src/etcd/protocol/hot-messages.ts'
 import type { Txn } from '../src/etcd/protocol/protocol.ts'
-import { RangeResponseSchema, TxnRequestSchema } from '../src/etcd/protocol/rpc_pb.ts'
 import { openValue } from '../src/storage/stored-form.ts'
+import { RangeResponseSchema, TxnRequestSchema } from '../test/support/etcd-protocol/rpc_pb.ts'
 import { benchEvent } from './memory/events.ts'
 
 const keys = Array.from({ length: 10_000 }, (_, index) =>

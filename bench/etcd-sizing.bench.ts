@@ -2,7 +2,7 @@
  * The cost of events in etcd: memory of a member, for several settings of its raft log, and disk.
  * Writes events of 900 bytes through group commit, as a busy replica does.
  *
- *   npm run bench:etcd                    123,000 events
+ *   npm run bench -- etcd                    123,000 events
  *   node bench/etcd-sizing.bench.ts 20000
  */
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'

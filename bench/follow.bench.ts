@@ -1,8 +1,8 @@
 /**
  * What a created event costs when it comes back: from the etcd watch into memory.
  *
- *   npm run bench:follow                     this version
- *   npm run bench:follow -- /path/to/other   and another one, by turns
+ *   npm run bench -- follow                   this version
+ *   npm run bench -- follow /path/to/other   and another one, by turns
  */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

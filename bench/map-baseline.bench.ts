@@ -1,7 +1,7 @@
 /**
  * What the memory of src/cache/memory saves against a plain `Map` of the same events, each in a
  * process of its own:
- *   npm run bench:map [-- events, default 200000]
+ *   npm run bench -- map [events, default 200000]
  *
  * The Map holds what a simple cache would: the body as a Buffer, the version and the fields that
  * selectors read, and a sorted array of keys for pages. Both hold the same stored bytes.

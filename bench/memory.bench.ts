@@ -3,7 +3,7 @@
  * speed of reads, and ten thousand watchers beside them. Writes them into a real etcd first, then
  * measures in a separate process.
  *
- *   npm run bench:memory            1,000,000 events
+ *   npm run bench -- memory            1,000,000 events
  *   node bench/memory.bench.ts 100000
  */
 import { fork } from 'node:child_process'

@@ -3,7 +3,7 @@
  * delay of single events. Origin and mirror are two servers with an etcd each; with KUBE_APISERVER
  * the first copy is also made from a real Kubernetes.
  *
- *   npm run bench:mirror                               100,000 events, 50 clusters, 60 s of lag
+ *   npm run bench -- mirror                               100,000 events, 50 clusters, 60 s of lag
  *   node bench/mirror.bench.ts 20000 10 10 sync,lag    less, and only some parts
  *
  * Prints for each target whether it was met, and exits with 1 when one was missed.
@@ -148,7 +148,7 @@ async function residentWith(configs: Readonly<Record<string, string>>): Promise<
   return (await residentKib(server)) / 1024
 }
 
-/** From the response to a create at the origin until a watch of the mirror shows the event. */
+/** Measures the time from the response to a create at the origin until a watch of the mirror shows the event. */
 async function measureLag(origin: Replicas, config: string): Promise<void> {
   await using target = await Replicas.start(0)
   const flag = await writeClusters(target.folder, { origin: config })
@@ -212,7 +212,7 @@ async function create(client: EventClient, n: number): Promise<void> {
   }
 }
 
-/** Without the fields of older events, which a create may not set. */
+/** Removes the deprecated fields, which a create may not set. */
 function creatable(stored: Buffer): string {
   const event: Record<string, unknown> = JSON.parse(stored.toString())
   for (const name of Object.keys(event)) if (name.startsWith('deprecated')) delete event[name]

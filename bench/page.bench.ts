@@ -2,7 +2,7 @@
  * What a page over all events asks for: histograms, summaries, and the newest events. The CPU time of
  * each, in this process and without etcd; its memory, and how long the event loop was held.
  *
- *   npm run bench:page                    1,000,000 events of 7 days
+ *   npm run bench -- page                    1,000,000 events of 7 days
  *   node --expose-gc bench/page.bench.ts 100000 reason    only what has `reason` in its name
  */
 import { parseFieldSelector } from '../src/api/selectors/field-selector.ts'

@@ -2,7 +2,7 @@
  * How many probes a second one server serves over TLS, beside the rate of Node's own HTTP/2 server
  * on the same machine in the same run. Needs h2load (Debian: nghttp2-client).
  *
- *   npm run bench
+ *   npm run bench -- probe
  */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -2,7 +2,7 @@
  * Memory of a replica while it serves: writes events of 900 bytes through its API, lists them in
  * two formats, then leaves it idle, and prints its memory at each step.
  *
- *   npm run bench:replica                       123,000 events, 12 minutes of rest
+ *   npm run bench -- replica                       123,000 events, 12 minutes of rest
  *   node bench/replica-memory.bench.ts 20000 1  as many, and one minute
  *
  * The server takes NODE_OPTIONS from the environment, such as --max-semi-space-size=8.

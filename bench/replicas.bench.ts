@@ -4,7 +4,7 @@
  * (docs/how-to/size.md), what follows for three sizes of cluster, and how far a prediction is from a
  * run that the model does not know. A report: it exits with 0.
  *
- *   npm run bench:replicas [-- --rounds 5]
+ *   npm run bench -- replicas [--rounds 5]
  *
  * Needs h2load (of nghttp2). All share the cores of one machine, so rates by the clock do not grow
  * with replicas here; CPU time says what they would need.
@@ -32,7 +32,7 @@ await scaleOut([1, 2, 3])
 await using world = await World.start(VERIFIED.replicas)
 const measured = await CostRounds.begin(world)
 const verified: Need[] = []
-// By turns, so that a change in the speed of the machine meets both.
+// The two take turns, so that a change in the speed of the machine affects both.
 for (let round = 0; round < rounds; round++) {
   await measured.add()
   verified.push(await verifiedNeed())
@@ -88,7 +88,7 @@ function printCosts({ create, follow, etcdCreate, ...rest }: Costs): void {
   print(`create, in etcd: ${text(etcdCreate)}; ${rest.etcdBytesPerEvent.toFixed(0)} bytes`)
 }
 
-/** Of a load that none of the costs was taken from. */
+/** Measures a load that none of the costs was taken from. */
 async function verifiedNeed(): Promise<Need> {
   const { createsPerSecond, watchersPerEvent, replicas } = VERIFIED
   const numbers = Array.from({ length: replicas }, (_, at) => at)

@@ -42,13 +42,13 @@ const note = 'x'.repeat(350)
 const headerBytes = 27
 const bodyBytes = eventBody(eventKey('bench', 'size'), note).length
 
-// With fsync, as operators run it, and a sufficient quota.
+// etcd has fsync on, as operators run it, and a sufficient quota.
 await using etcd = await startEtcd({
   args: ['--unsafe-no-fsync=false', '--quota-backend-bytes=8589934592'],
 })
 const client = new EtcdClient({ ...etcd, defaultTimeoutMs: 10_000 })
 
-// In rounds, because etcd gets slower as it fills and the speed of the machine varies.
+// Rounds, because etcd gets slower as it fills and the speed of the machine varies.
 const rounds = 2
 const grouped = new Row()
 const single = new Row()

@@ -1,6 +1,6 @@
 /**
  * The cost of tracing, over TLS, by the CPU time of each request:
- *   npm run bench:tracing [-- rounds, default 7]
+ *   npm run bench -- tracing [rounds, default 7]
  *
  * Two processes of one build differ by more than tracing costs. So one process is loaded in turn
  * with requests that are not recorded and with requests that are, as their `traceparent` says: the

@@ -19,21 +19,21 @@ const EXIT_OK = 0
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
 const EXIT_BUG = 70
-/** etcd holds values of another program under our prefix: a restart does not help. */
+/** etcd has values of another program under our prefix, so a restart does not help. */
 const EXIT_FOREIGN_ETCD = 78
 
 const NODE_MAJOR_MIN = 24
-/** How long `tidings dev` waits for its own server before it prints its commands. */
+/** How long `tidings dev` waits for its server before it prints commands. */
 const SYNC_MS_MAX = 10_000
 const SYNC_POLL_MS = 20
 /** Supervisors signal a process and then its group: signals within this time count as one. */
 const SAME_SIGNAL_MS = 500
-/** How long the exit waits for file writes in progress; a disk needs less for one write. */
+/** How long the exit waits for file writes in progress; a disk takes less for one write. */
 const FILES_MS = 100
 
 /**
- * Node allocates small buffers from pools of this size, and a pool stays in memory as long as any
- * of its buffers. Each TLS connection keeps such a buffer, a few bytes long, as long as it lives.
+ * Node allocates small buffers from pools of this size, and a pool stays in memory as long as any of
+ * its buffers. Each TLS connection retains such a buffer of a few bytes.
  */
 Buffer.poolSize = 8 * 1024
 
@@ -58,17 +58,17 @@ async function serve(parsed: ParseResult<Options>): Promise<void> {
   end(EXIT_OK)
 }
 
-/** `tidings dev`: the same with a private etcd, which is stopped after the server. */
+/** `tidings dev`: also runs a private etcd, which is stopped after the server. */
 async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
   const devOptions = optionsOrEnd(parsed, 'tidings dev')
   const log = startLog(devOptions)
-  // Until the server is started, a signal exits at once; the `exit` listeners still clean up.
+  // Until the server is started, a signal exits immediately; the `exit` listeners still clean up.
   for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => end(EXIT_FAILURE))
   try {
-    const { etcdBinary: binary, dataDir: keptIn } = devOptions
+    const { etcdBinary: binary, dataDir } = devOptions
     // biome-ignore lint/style/noProcessEnv: PATH finds programs and is not a setting of ours.
     const { PATH: searchPath = '', KUBECONFIG: userFiles } = process.env
-    const etcd = await DevEtcd.start({ binary, searchPath, keptIn })
+    const etcd = await DevEtcd.start({ binary, searchPath, dataDir })
     const credentials = await DevCredentials.create(etcd.folder)
     const mirrored = devOptions.mirror
       ? await devMirror(devOptions, { folder: etcd.folder, userFiles, log })
@@ -87,7 +87,7 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
     const started = new Server(options, log, writer, signIn)
     await run(started, log, async (addresses) => {
       const { secure, certFile } = addresses
-      // The commands that are printed should work at once.
+      // The printed commands should work immediately.
       for (
         let waitedMs = 0;
         !started.isSynced && waitedMs < SYNC_MS_MAX;
@@ -116,7 +116,7 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
   }
 }
 
-/** Starts the server and stops it at the first signal; a second signal exits at once. */
+/** Starts the server and stops it on the first signal; a second signal exits immediately. */
 async function run(
   server: Server,
   log: Log,
@@ -129,7 +129,7 @@ async function run(
   const onSignal = (signal: NodeJS.Signals): void => {
     if (signalledAt !== undefined) {
       if (performance.now() - signalledAt < SAME_SIGNAL_MS) return
-      log.warn('Second signal received, exiting at once', { signal })
+      log.warn('Second signal received, exiting immediately', { signal })
       end(EXIT_FAILURE)
     }
     signalledAt = performance.now()
@@ -154,8 +154,8 @@ function startLog(options: Options): RootLog {
   writer.onDropped((count) => {
     log.warn('Log lines were dropped because standard error was blocked', { count })
   })
-  // The server leaves no error uncaught on purpose: after one that arrives here, the state of the
-  // process is undefined, so only a restart is safe.
+  // An error that arrives here is a bug. The state of the process is undefined, so only a restart is
+  // safe.
   process.on('uncaughtException', (err) => {
     log.error('Bug: uncaught error', { err, stack: err.stack })
     end(EXIT_BUG)

@@ -57,7 +57,7 @@ for (const { record, alert, labels, expr } of rules) {
   const name = [record ?? alert, labels?.long].join(' ').trim()
   test(`rule ${name} uses only metrics and labels that exist, and those of one job`, () => {
     assert.deepEqual(mistakesIn(expr, series), [])
-    // By exactly this text the chart, and an operator, replace the job.
+    // The chart, and an operator, replace exactly this text by the job.
     const others = readExpression(expr).selectors.filter(
       ({ matchers }) => !matchers.includes('job="tidings"'),
     )

@@ -6,7 +6,7 @@ import { brotliCompressSync, constants } from 'node:zlib'
 import { build, type Metafile } from 'esbuild'
 
 const root = join(import.meta.dirname, '..')
-/** Of all scripts and styles, gzipped: the page is also opened through slow tunnels. */
+/** The limit for all scripts and styles together, gzipped: the page is also opened through slow tunnels. */
 const GZIPPED_BYTES_MAX = 80 * 1024
 
 /**
@@ -57,7 +57,7 @@ export async function buildPage(folder: string): Promise<void> {
   writeFileSync(join(folder, 'packages.json'), `${packages}\n`)
 }
 
-/** As package-lock.json names them: `node_modules/preact`. */
+/** Returns paths as package-lock.json has them: `node_modules/preact`. */
 export function packagesIn({ inputs }: Pick<Metafile, 'inputs'>): readonly string[] {
   const paths = Object.keys(inputs).flatMap(
     (input) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0] ?? [],
@@ -88,7 +88,7 @@ function brotliOptions(size: number): { readonly params: Record<number, number> 
   }
 }
 
-/** With the program, without name and time: the output of Node's zlib depends on the processor. */
+/** Runs the gzip program, without name and time: the output of Node's zlib depends on the processor. */
 function gzip(contents: Uint8Array): Buffer {
   return execFileSync('gzip', ['-9', '-n', '-c'], { input: contents, maxBuffer: 2 ** 26 })
 }

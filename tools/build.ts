@@ -51,7 +51,7 @@ async function build(fresh: string): Promise<void> {
   }
 }
 
-/** By two renames: nobody finds half a build. Another build may do the same in between. */
+/** Replaces `dist` by two renames, so nobody finds half a build. Another build may do the same in between. */
 function replaceDist(fresh: string): void {
   const old = `${fresh}.old`
   for (let isDone = false; !isDone; ) {
@@ -80,13 +80,17 @@ function factsOfLastBuild(): Partial<Facts> {
   }
 }
 
-/** Of everything that is compiled or bundled, but for packages, which package-lock.json names. */
+/** Hashes everything that is compiled or bundled; package-lock.json stands for the packages. */
 function digestOfInputs(): string {
   const digest = createHash('sha256')
   const files = ['src', 'ui'].flatMap(filesIn).filter((name) => !name.endsWith('.test.ts'))
   const settings = [
-    ...['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json'],
-    ...['tools/build.ts', 'tools/build-page.ts'],
+    'package.json',
+    'package-lock.json',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'tools/build.ts',
+    'tools/build-page.ts',
   ]
   for (const file of [...settings, ...files.sort()]) {
     digest

@@ -23,15 +23,15 @@ const VERSIONED = [
   'docs/how-to/deploy-on-kubernetes.md',
   'docs/how-to/install.md',
 ]
-/** As in `appVersion: 1.2.3`, `newTag: 1.2.3`, `tidings:1.2.3` and `tidings-1.2.3-linux-x64`. */
+/** Matches `appVersion: 1.2.3`, `newTag: 1.2.3`, `tidings:1.2.3` and `tidings-1.2.3-linux-x64`. */
 const VERSION =
   /((?:\b(?:v|appV)ersion: "?|newTag: |tidings[:-]))\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)[\w.]*)?/g
 
 /** A value of the chart that an operator can set. */
 export interface ChartValue {
-  /** As for `--set`: `etcd.tls.existingSecret`. */
+  /** The path in the syntax of `--set`: `etcd.tls.existingSecret`. */
   readonly path: string
-  /** As JSON; for a value with values of its own, undefined. */
+  /** The default as JSON; undefined for a value that contains others. */
   readonly default: string | undefined
   /** The comment above it; empty when there is none. */
   readonly comment: string

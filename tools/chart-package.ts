@@ -1,7 +1,7 @@
 /**
  * Packs the chart into `release/tidings-<version>.tgz`: `npm run chart`. A commit always gives the same
  * bytes: helm keeps the times of files, so all of them get the time of the commit first. It needs helm
- * (`npm run helm`).
+ * (`npm run tools -- helm`).
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync } from 'node:fs'

@@ -50,7 +50,7 @@ test('chart: every value is in the schema', () => {
 test('chart: every value of the schema has a default and a comment', () => {
   const known = new Set(values.map(({ path }) => path))
   const described = (path: string): boolean =>
-    // Of a value that is described as a whole, such as a probe.
+    // A part of a value that is described as a whole, such as a probe.
     known.has(path) || (path.includes('.') && known.has(parentOf(path)) && !hasOwn(parentOf(path)))
   const unknown = pathsOf(schema, '').filter((path) => !described(path))
   assert.deepEqual(

@@ -1,6 +1,6 @@
 /**
  * Renders deploy/base/tidings.yaml from charts/tidings and deploy/base/values.yaml, so that chart and
- * base are one source: `node tools/kustomize-base.ts`. It needs helm (`npm run helm`).
+ * base are one source: `node tools/kustomize-base.ts`. It needs helm (`npm run tools -- helm`).
  */
 import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'

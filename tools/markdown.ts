@@ -2,7 +2,7 @@
 
 export interface Link {
   readonly line: number
-  /** As written, such as `../how-to/size.md#memory`. */
+  /** The target as written, such as `../how-to/size.md#memory`. */
   readonly target: string
 }
 

@@ -1,75 +1,36 @@
 /**
- * Runs the tests that take too long for every change, one script after the other, and prints a
- * summary. A script that fails does not stop the others; nothing is retried.
+ * Runs the suites and benchmarks that take too long for every change, one after the other, and prints a
+ * summary. One that fails does not stop the others; nothing is retried. `npm run nightly -- clocks
+ * bench:cost` runs only these.
  */
-import { spawnSync } from 'node:child_process'
+import process from 'node:process'
+import { runPrograms } from './run-programs.ts'
+import { BENCHMARKS, type Program, SUITES } from './suites.ts'
 
-/**
- * First the long tests of the stages of CI; then by severity of a failure: data, denial of service,
- * size.
- */
-const SCRIPTS = [
-  'test:integration:full',
-  'test:e2e:full',
-  'test:load',
-  'test:ui:full',
-  'test:release:full',
-  'simulate:hour',
-  'simulate:mirror:hour',
-  'simulate:planted',
-  'simulate:determinism',
-  'simulate:etcd',
-  'test:model',
-  'test:fairness',
-  'test:chaos',
-  'test:chaos:planted',
-  'test:mirror:chaos',
-  'test:cut-replies',
-  'test:targets',
-  'test:clocks',
-  'test:retention',
-  'test:restore',
-  'test:mirror',
-  'test:attacks',
-  'test:overload',
-  'test:memory',
-  'test:memory:container',
-  'test:rolling',
-  'test:upgrade',
-  'test:events:full',
-  'test:kubectl',
-  'test:client-go',
-  'test:client-go:full',
-  'test:chart',
-  // With KUBE_APISERVER, also the tutorial that mirrors a cluster.
-  'follow-docs',
-  'test:differential',
-  'fuzz',
-  'fuzz:protobuf',
-  'bench',
-  'bench:api',
-  'bench:cost',
-  'bench:storage',
-  'bench:tracing',
-  'bench:decode',
-  'bench:yaml',
-  'bench:map',
-  'bench:memory',
-  'bench:follow',
-  'bench:replica',
-  'bench:replicas',
-  'bench:mirror',
-  'bench:etcd',
-]
+/** Ordered as in the table: long tests of CI's suites, then by severity of a failure, then benchmarks. */
+const PROGRAMS = new Map<string, Program>()
+for (const { name, nightly } of SUITES) {
+  if (nightly) PROGRAMS.set(name, ['tools/test.ts', name])
+}
+for (const { name, nightly } of BENCHMARKS) {
+  if (nightly) PROGRAMS.set(`bench:${name}`, ['tools/bench.ts', name])
+}
 
 const wanted = process.argv.slice(2)
+const unknown = wanted.filter((name) => !PROGRAMS.has(name))
+if (unknown.length > 0) {
+  process.stderr.write(`not in the nightly run: ${unknown.join(', ')}\n`)
+  process.stderr.write(`it has ${[...PROGRAMS.keys()].join(', ')}\n`)
+  process.exit(1)
+}
 const lines: string[] = []
-for (const script of wanted.length > 0 ? wanted : SCRIPTS) {
-  process.stdout.write(`\n== ${script}\n`)
+for (const [name, program] of PROGRAMS) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue
+  process.stdout.write(`\n== ${name}\n`)
   const startedAt = performance.now()
-  const { status } = spawnSync('npm', ['run', '--silent', script], { stdio: 'inherit' })
+  const status = runPrograms([program])
   const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1)
-  const line = `${status === 0 ? 'passed' : 'FAILED'}  ${script}, ${minutes} min`
+  const line = `${status === 0 ? 'passed' : 'FAILED'}  ${name}, ${minutes} min`
   // Printed here as well, since a run that is cut off never reaches the summary.
   process.stdout.write(`${line}\n`)
   lines.push(line)

@@ -8,6 +8,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, matchesGlob, normalize, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { unknownCommands } from './npm-commands.ts'
+import { BENCHMARKS, NEEDS, SUITES } from './suites.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -78,15 +80,43 @@ test('files: no import cycle', () => {
   assert.deepEqual(cycleOf(new Map(nonTests.map((file) => [file, importsOf(file)]))), [])
 })
 
-test('files: every test is run by a script of package.json', () => {
-  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
-  const words = Object.values(scripts).flatMap((script) => script.split(/['\s;]+/))
-  const isRun = (file: string): boolean => words.some((word) => matchesGlob(file, word))
+test('files: every test is run by CI or nightly', () => {
+  const globs = SUITES.filter(({ ci, nightly }) => ci !== undefined || nightly).flatMap(
+    (suite) => suite.files ?? [],
+  )
+  const isRun = (file: string): boolean => globs.some((glob) => matchesGlob(file, glob))
   const tests = files.filter((file) => file.endsWith('.test.ts'))
   assert.deepEqual(
     tests.filter((file) => !isRun(file)),
     [],
   )
+})
+
+test('suites: every one has its own name, and its files and programs exist', () => {
+  for (const table of [SUITES, BENCHMARKS]) {
+    const names = table.map(({ name }) => name)
+    assert.deepEqual(names, [...new Set(names)])
+  }
+  const programs = [
+    ...SUITES.flatMap((suite) => suite.programs ?? []),
+    ...BENCHMARKS.map(({ program }) => program),
+    ...Object.values(NEEDS).flat(),
+  ]
+  const paths = programs.flatMap((program) => program.filter((word) => word.endsWith('.ts')))
+  const missing = paths.filter((path) => !files.includes(path))
+  assert.deepEqual(missing, [])
+  for (const { name, files: globs = [] } of SUITES) {
+    const empty = globs.filter((glob) => !files.some((file) => matchesGlob(file, glob)))
+    assert.deepEqual(empty, [], name)
+  }
+})
+
+test('commands: every npm command that a file names exists', () => {
+  const wrong = files
+    .filter((file) => /\.(md|tsx?|cjs|json|yml|yaml|proto|sh)$|\/(run|Containerfile)$/.test(file))
+    .filter((file) => file !== 'tools/npm-commands.test.ts')
+    .flatMap((file) => unknownCommands(read(file)).map((command) => `${file} names ${command}`))
+  assert.deepEqual(wrong, [])
 })
 
 // A root hook of one file runs for the tests of all files. Only `after` may be one: it cleans up.
@@ -124,6 +154,18 @@ test('documents: the paths of sources and tests in them exist', () => {
     }
   }
   assert.deepEqual(broken, [])
+})
+
+test('documents: the test names in their commands exist', () => {
+  const wrong: string[] = []
+  for (const file of files.filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md')) {
+    for (const [, pattern = '', path = ''] of read(file).matchAll(
+      /--test-name-pattern='([^']+)' ([\w./-]+)/g,
+    )) {
+      if (!read(path).includes(pattern)) wrong.push(`${file}: no "${pattern}" in ${path}`)
+    }
+  }
+  assert.deepEqual(wrong, [])
 })
 
 test('lock file: every dependency of a package is in it', () => {

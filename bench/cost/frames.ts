@@ -8,7 +8,7 @@ import { cpuOf, createIn, eventsPath, ONE, responseBytes, type Work } from './wo
 const WATCHERS = { sessions: 8, streamsPerSession: 50 }
 const PUBLISHED = 200
 const FRAMES = PUBLISHED * WATCHERS.sessions * WATCHERS.streamsPerSession
-/** Until new watches have nothing left to do. */
+/** The pause in which new watches receive their initial events. */
 const SETTLE_MS = 200
 const AROUND = '{"type":"ADDED","object":}\n'
 
@@ -35,7 +35,9 @@ export async function frameWork(ours: TidingsSide): Promise<Work> {
     const namespace = `watched-${turn++}`
     const path = side.isBare === true ? '/watch' : `${eventsPath(namespace)}?watch=true`
     await using readers = await Readers.open({
-      ...{ url: side.url, path, headers: side.headers },
+      url: side.url,
+      path,
+      headers: side.headers,
       ...WATCHERS,
     })
     await sleep(SETTLE_MS)

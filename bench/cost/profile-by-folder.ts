@@ -33,7 +33,7 @@ function add(sums: Map<string, number>, name: string, value: number): void {
   sums.set(name, (sums.get(name) ?? 0) + value)
 }
 
-/** `cache`, `storage/etcd`, `@grpc/grpc-js`, `node:http2`, `(garbage collector)`, `(native)`. */
+/** `cache`, `storage/etcd`, `jose`, `node:http2`, `(garbage collector)`, `(native)`. */
 function folderOf({
   url,
   functionName,

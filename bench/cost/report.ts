@@ -26,7 +26,7 @@ const TITLES: Readonly<Record<Measure, string>> = {
 }
 
 export class Report {
-  /** Medians by name, to be kept. */
+  /** Medians to store, keyed by name. */
   readonly #figures: Record<string, number> = {}
   readonly #before: Readonly<Record<string, number>>
   readonly #historyFile: string
@@ -60,7 +60,7 @@ export class Report {
     this.#ratio(samples, { name, of: 'latencyMs', to: KUBERNETES, most: 1 })
   }
 
-  /** For the next run. */
+  /** Stores the figures for the next run to compare with. */
   keep(): void {
     const commit = execFileSync('git', ['describe', '--always', '--dirty'], { encoding: 'utf8' })
     const line = { at: new Date(), commit: commit.trim(), figures: this.#figures }

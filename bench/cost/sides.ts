@@ -16,7 +16,7 @@ export const LISTED = 10_000
 export const LISTED_NAMESPACE = 'listed'
 /** An event that every server has. */
 export const FIRST_NAME = 'first'
-/** With fsync, as operators run it, and a sufficient quota. */
+/** etcd has fsync on, as operators run it, and a sufficient quota. */
 const ETCD_ARGS = ['--unsafe-no-fsync=false', '--quota-backend-bytes=8589934592']
 
 export interface Side {
@@ -81,7 +81,7 @@ export class Sides implements AsyncDisposable {
     return { ...sideOf(server.port, server.process, this.#access.token), server }
   }
 
-  /** With the same TLS and HTTP/2, and nothing else. */
+  /** A Node server with the same TLS and HTTP/2, and nothing else. */
   async bare(): Promise<Side> {
     const args = [this.etcd.endpoints[0] ?? '', '/bare', LISTED_NAMESPACE]
     const bare = fork(new URL('../support/bare-server.ts', import.meta.url), args)
@@ -90,7 +90,7 @@ export class Sides implements AsyncDisposable {
     return { ...sideOf(port, bare, this.#access.token), isBare: true }
   }
 
-  /** On an etcd of its own with the same flags. */
+  /** A Kubernetes API server on its own etcd, which has the same flags. */
   async kubernetes(): Promise<Side> {
     const server = this.#cleanup.use(await KubeApiserver.start({ etcdArgs: ETCD_ARGS }))
     await this.#fill(server, KUBE_ADMIN_TOKEN)

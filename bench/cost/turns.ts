@@ -40,7 +40,7 @@ export function spreadOf(values: readonly number[]): Spread {
   return { median: median(values), least: Math.min(...values), most: Math.max(...values) }
 }
 
-/** Of measurements of the same round. */
+/** Returns the ratio of each round. */
 export function ratiosOf(ours: readonly number[], theirs: readonly number[]): readonly number[] {
   return ours.map((one, round) => one / (theirs[round] ?? Number.NaN))
 }

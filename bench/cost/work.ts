@@ -12,7 +12,7 @@ export interface Work {
   readonly isSequential?: boolean
   /** Whether a Kubernetes API server takes its turn, too: it needs minutes for the others. */
   readonly isComparable?: boolean
-  /** Of one `load`. */
+  /** How many units one `load` has. */
   readonly units: number
   measure(side: Side): Promise<Sample>
   load(side: Side): Promise<LoadOutcome>

@@ -5,7 +5,7 @@ import { median } from '../support/request-costs.ts'
 import type { Cost, Costs } from './model.ts'
 import type { Usage, World } from './world.ts'
 
-/** Until what the warm-up left behind is done. */
+/** The pause in which work left over from the warm-up ends. */
 const REST_MS = 10_000
 const IDLE_MS = 8_000
 const TOGETHER = 8_000

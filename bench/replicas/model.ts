@@ -5,14 +5,14 @@
 
 /** CPU time in microseconds, unless it says otherwise. */
 export interface Costs {
-  /** Of a replica, and of etcd, that have nothing to do but to follow each other. */
+  /** Cores that a replica, or etcd, uses while clients send nothing. */
   readonly idleCores: number
   readonly etcdIdleCores: number
   readonly create: Cost
-  /** Of a change that another replica wrote. */
+  /** The cost of a change that another replica wrote. */
   readonly follow: Cost
   readonly etcdCreate: Cost
-  /** Of an event sent to one watcher. */
+  /** The cost of an event sent to one watcher. */
   readonly frame: number
   readonly etcdBytesPerEvent: number
 }
@@ -25,15 +25,15 @@ export type Cost = readonly { readonly perSecond: number; readonly micros: numbe
 
 export interface ClusterLoad {
   readonly createsPerSecond: number
-  /** Of the watchers of all replicas, how many get each event. */
+  /** How many watchers, over all replicas, get each event. */
   readonly watchersPerEvent: number
   readonly replicas: number
 }
 
 export interface Need {
-  /** Of each replica; the load is spread evenly. */
+  /** Cores that each replica needs; the load is spread evenly. */
   readonly replicaCores: number
-  /** Of the leader of etcd. */
+  /** Cores that the leader of etcd needs. */
   readonly etcdCores: number
 }
 

@@ -61,7 +61,7 @@ export class World implements AsyncDisposable {
     return { etcd, replicas, seconds }
   }
 
-  /** As fast as they are served, by 8 clients with 32 requests each. */
+  /** Sends creates as fast as they are served, by 8 clients with 32 requests each. */
   async createMany(requests: number, replica: number): Promise<void> {
     const { url, path, headers } = this.address(replica)
     const body = Buffer.from(JSON.stringify(event(0, NAMESPACE)))
@@ -98,7 +98,7 @@ export class World implements AsyncDisposable {
     }
   }
 
-  /** Of etcd, then of each replica. */
+  /** CPU time of etcd, then of each replica. */
   #used(): readonly number[] {
     const replicas = Array.from({ length: this.size }, (_, at) => this.#replicas.server(at))
     const etcd = { process: { pid: this.#replicas.etcd.member(0).pid } }

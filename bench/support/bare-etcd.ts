@@ -1,5 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { PutRequestSchema, RangeRequestSchema } from '../../src/etcd/protocol/rpc_pb.ts'
+import { PutRequestSchema, RangeRequestSchema } from '../../test/support/etcd-protocol/rpc_pb.ts'
 import { loadRate } from './h2load.ts'
 
 /** Puts a second that etcd can serve to a client without any other work. */

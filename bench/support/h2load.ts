@@ -22,7 +22,7 @@ export interface Load {
 
 export interface LoadOutcome {
   readonly perSecond: number
-  /** From the request to the end of its response, in milliseconds, in the order of the ends. */
+  /** Milliseconds from each request to the end of its response, in the order in which responses ended. */
   readonly latenciesMs: readonly number[]
 }
 
@@ -40,7 +40,11 @@ export async function runLoad(load: Load): Promise<LoadOutcome> {
     if (load.body !== undefined) await writeFile(bodyFile, load.body)
     const report = await run([
       ...(load.url.startsWith('http://') ? ['-p', 'h2c'] : []),
-      ...['-c', String(load.connections), '-m', String(load.streams), ...amountFlag(load.amount)],
+      '-c',
+      String(load.connections),
+      '-m',
+      String(load.streams),
+      ...amountFlag(load.amount),
       ...Object.entries(load.headers ?? {}).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
       ...(load.body === undefined ? [] : ['-d', bodyFile]),
       `--log-file=${logFile}`,

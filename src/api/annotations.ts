@@ -3,11 +3,11 @@
 /** The cluster of an event, in lists and watches of all clusters. It is not stored. */
 export const clusterAnnotation = 'tidings.dev/cluster'
 
-/** Of a mirrored event: its resourceVersion at its origin. Only mirrors set it. */
+/** The resourceVersion of a mirrored event at its origin. Only mirrors set it. */
 export const originVersionAnnotation = 'tidings.dev/origin-resource-version'
 
-/** Of a mirrored event: how often its origin had started over from an older state. */
+/** How often the origin of a mirrored event had started over from an older state. */
 export const originEpochAnnotation = 'tidings.dev/origin-epoch'
 
-/** The size of a mirrored event at its origin, in bytes, if it was too large to be stored whole. */
+/** The size of a mirrored event at its origin in bytes, if it was too large to be stored whole. */
 export const truncatedAnnotation = 'tidings.dev/truncated-from-bytes'

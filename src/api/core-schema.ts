@@ -1,9 +1,7 @@
-/**
- * The schema of the same event in core/v1, which has other field names and numbers than schema.ts.
- */
+/** The schema of an event in core/v1, which has other field names and numbers than schema.ts. */
 import { eventSourceType, objectMetaType, objectReferenceType, StructType } from './schema.ts'
 
-/** In core/v1, a series has a count only when it is set. */
+/** Unlike in events.k8s.io/v1, an unset count is not encoded. */
 const coreEventSeriesType: StructType = new StructType('EventSeries', [
   { name: 'count', number: 1, type: 'int32', doc: 'Number of occurrences up to lastObservedTime.' },
   {

@@ -1,11 +1,11 @@
-/** The body of a delete. Each member is undefined when it was not sent. */
+/** The body of a delete. A member is undefined if it was not sent. */
 export interface DecodedDeleteOptions {
   readonly gracePeriodSeconds?: number | undefined
   readonly preconditions?: DeletePreconditions | undefined
   readonly orphanDependents?: boolean | undefined
   readonly propagationPolicy?: string | undefined
   readonly dryRun?: readonly string[] | undefined
-  /** Has an effect in Kubernetes only with a feature that is off by default. */
+  /** Even in Kubernetes, this needs a feature that is off by default. */
   readonly ignoreStoreReadErrorWithClusterBreakingPotential?: boolean | undefined
 }
 

@@ -1,9 +1,8 @@
 /**
- * The API groups that serve events: the same events in events.k8s.io/v1 (or the configured group)
- * and in the older core/v1. Internally all events have one shape; the groups differ in their field
- * names and in their validation of new events.
+ * The API groups that serve events: events.k8s.io/v1 (or the configured group) and the older
+ * core/v1 serve the same events. Internally all events have one shape; the groups differ in their
+ * field names and in their validation of new events.
  */
-
 import { coreEventType } from './core-schema.ts'
 import type { Event } from './event.ts'
 import { eventType, type StructType } from './schema.ts'
@@ -20,9 +19,9 @@ export interface EventGroup {
   readonly name: string
   readonly apiVersion: string
   readonly type: StructType
-  /** Internal names of texts that this group shows when they are empty, and the stored form omits. */
+  /** Internal names of texts that this group encodes even if empty, unlike the stored form. */
   readonly shownWhenEmpty: readonly string[]
-  /** Converts an event decoded by `type` to the internal shape; the result shares its parts. */
+  /** Converts an event decoded by `type` to the internal shape. The result shares its parts. */
   toEvent(read: Readonly<Record<string, unknown>>): Event
   /** Converts an event to the shape of `type`. */
   fromEvent(event: Event): Readonly<Record<string, unknown>>
@@ -89,7 +88,7 @@ function renameFields(
   return result
 }
 
-/** Errors must contain the field name that the client sent. */
+/** Replaces the field name in an error by the one that the client sent. */
 function withCoreName(error: FieldError): FieldError {
   const [first = '', ...rest] = error.field.split('.')
   const core = TO_CORE.get(first)

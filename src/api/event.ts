@@ -1,7 +1,7 @@
 /**
- * The internal form of an event. Empty members are absent: an empty string, a zero, or an empty
- * structure where schema.ts always encodes the field. Times are strings in canonical form, so equal
- * times are equal strings.
+ * The internal form of an event, with the field names of events.k8s.io/v1. Empty strings and zeros are
+ * absent, except in fields with `keepsZero` in schema.ts; an empty structure is absent if its field has
+ * `whenUnset: '{}'` there. Times are strings in canonical form, so equal times are equal strings.
  */
 export interface Event {
   readonly metadata: ObjectMeta
@@ -39,7 +39,7 @@ export interface ObjectMeta {
   readonly managedFields?: readonly ManagedFieldsEntry[]
 }
 
-/** Names come from clients, so use Object.hasOwn or Object.entries: a name may be inherited. */
+/** Keys come from clients and may be `constructor`: use Object.hasOwn or Object.entries. */
 export type StringMap = Readonly<Record<string, string>>
 
 export interface EventSeries {

@@ -1,6 +1,6 @@
 /**
- * The words that kubectl accepts for the kinds of Kubernetes that events are about: `po`, `pods` and
- * `pod` are all `Pod`.
+ * The short names that kubectl accepts for the kinds that events are about: `po`, `pods` and `pod`
+ * all mean `Pod`.
  */
 const SHORT_NAMES: Readonly<Record<string, string>> = {
   configmap: 'cm',
@@ -33,10 +33,10 @@ const KINDS: ReadonlyMap<string, string> = new Map(
   ]),
 )
 
-/** The kind in small letters; a word that is not known is taken for the kind itself. */
+/** Returns the kind in lower case. An unknown word is taken for the kind itself. */
 export function kindOfWord(word: string): string {
-  const small = word.toLowerCase()
-  return KINDS.get(small) ?? small
+  const lower = word.toLowerCase()
+  return KINDS.get(lower) ?? lower
 }
 
 /** The plural form that kubectl guesses. */

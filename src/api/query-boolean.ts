@@ -1,6 +1,6 @@
 /**
- * A boolean in a query, as Kubernetes parses it: everything but `0` and `false` is true, also an empty
- * value. Undefined when the parameter is missing.
+ * Reads a boolean in a query as Kubernetes does: everything but `0` and `false` is true, even an
+ * empty value. Returns undefined when the parameter is missing.
  */
 export function queryBoolean(query: URLSearchParams, name: string): boolean | undefined {
   const text = query.get(name)

@@ -1,22 +1,22 @@
 import { randomFillSync } from 'node:crypto'
 
-/** Without vowels and digits that look like vowels, so that suffixes do not spell words. */
+/** Kubernetes' alphabet: no vowels and no 0, 1 or 3, so that suffixes do not spell words. */
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789'
 const SUFFIX_LENGTH = 5
-/** With the suffix, a generated name has at most 63 characters. */
-const BASE_LENGTH_MAX = 58
-/** Bytes from here on are discarded: they would make some characters more likely than others. */
-const FAIR_END = 256 - (256 % ALPHABET.length)
+/** Kubernetes limits generated names to 63 characters. */
+const BASE_LENGTH_MAX = 63 - SUFFIX_LENGTH
+/** Bytes from here on are rejected, to avoid modulo bias. */
+const REJECTED_FROM = 256 - (256 % ALPHABET.length)
 const POOL_BYTES = 4096
 
-/** The name for a `generateName`: the base, truncated if necessary, and the suffix. */
+/** Appends the suffix to a `generateName`, which is truncated if necessary. */
 export function generatedName(base: string, suffix: string): string {
   return base.slice(0, BASE_LENGTH_MAX) + suffix
 }
 
 /**
- * Generates the suffixes of generated names: uniformly distributed and unpredictable. Random bytes
- * are fetched for hundreds of suffixes at a time, since the call costs more than the bytes.
+ * Generates uniformly distributed and unpredictable suffixes of names. Random bytes are drawn in
+ * bulk, since the call costs more than the bytes.
  */
 export class RandomSuffixes {
   readonly #pool = new Uint8Array(POOL_BYTES)
@@ -31,7 +31,7 @@ export class RandomSuffixes {
     let suffix = ''
     while (suffix.length < SUFFIX_LENGTH) {
       const byte = this.#nextByte()
-      if (byte < FAIR_END) suffix += ALPHABET.charAt(byte % ALPHABET.length)
+      if (byte < REJECTED_FROM) suffix += ALPHABET.charAt(byte % ALPHABET.length)
     }
     return suffix
   }

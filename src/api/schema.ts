@@ -3,7 +3,7 @@
  * keys of strategic merge are derived from it. Fields are declared in the order of encoding.
  */
 
-/** `microTime` has six fractional digits, `time` none; `raw` is JSON that is not interpreted. */
+/** `microTime` has six fractional digits, `time` none. `raw` is JSON that is not interpreted. */
 export type ScalarKind = 'string' | 'int32' | 'int64' | 'bool' | 'time' | 'microTime' | 'raw'
 
 export type FieldType =
@@ -18,13 +18,13 @@ export interface Field {
   /** The field number in protobuf. */
   readonly number: number
   readonly type: FieldType
-  /** The encoded value of an unset field; by default an unset field is left out. */
+  /** The encoded value of an unset field. By default, an unset field is omitted. */
   readonly whenUnset?: 'null' | '{}' | '""' | '0'
-  /** A zero, false, empty string, empty list or zero time that was sent differs from unset. */
+  /** Whether a zero, false, empty string, empty list or zero time differs from an unset field. */
   readonly keepsZero?: true
-  /** How a strategic merge matches entries of a list: by this member, or as a set of strings. */
+  /** The member by which a strategic merge matches entries of a list; `value` for strings. */
   readonly mergeBy?: string
-  /** Required in the published schema. Validation requires more fields of a new event. */
+  /** Whether the published schema requires it. Validation requires more fields of a new event. */
   readonly isRequired?: true
   readonly doc: string
 }
@@ -32,7 +32,7 @@ export interface Field {
 export class StructType {
   readonly name: string
   readonly fields: readonly Field[]
-  /** By descending protobuf field number: messages are written from the end. */
+  /** Sorted by descending protobuf field number, since messages are written from the end. */
   readonly descending: readonly Field[]
   readonly #byName: ReadonlyMap<string, Field>
   readonly #byNumber: ReadonlyMap<number, Field>
@@ -55,7 +55,12 @@ export class StructType {
   }
 }
 
-/** A string that is always encoded. */
+/** Declares a field without special rules. */
+export function field(name: string, number: number, type: FieldType, doc: string): Field {
+  return { name, number, type, doc }
+}
+
+/** Declares a string that is always encoded. */
 function requiredText(name: string, number: number, doc: string): Field {
   return { name, number, type: 'string', whenUnset: '""', isRequired: true, doc }
 }
@@ -82,55 +87,45 @@ const ownerReferenceType: StructType = new StructType('OwnerReference', [
 ])
 
 const managedFieldsEntryType: StructType = new StructType('ManagedFieldsEntry', [
-  { name: 'manager', number: 1, type: 'string', doc: 'Client that manages these fields.' },
-  { name: 'operation', number: 2, type: 'string', doc: 'Operation: `Apply` or `Update`.' },
-  { name: 'apiVersion', number: 3, type: 'string', doc: 'API version of the field names.' },
-  { name: 'time', number: 4, type: 'time', doc: 'Time of the last change of this entry.' },
-  { name: 'fieldsType', number: 6, type: 'string', doc: 'Format of the fields: `FieldsV1`.' },
-  { name: 'fieldsV1', number: 7, type: 'raw', doc: 'The fields, as a tree of names.' },
-  { name: 'subresource', number: 8, type: 'string', doc: 'Subresource of that request.' },
+  field('manager', 1, 'string', 'Client that manages these fields.'),
+  field('operation', 2, 'string', 'Operation: `Apply` or `Update`.'),
+  field('apiVersion', 3, 'string', 'API version of the field names.'),
+  field('time', 4, 'time', 'Time of the last change of this entry.'),
+  field('fieldsType', 6, 'string', 'Format of the fields: `FieldsV1`.'),
+  field('fieldsV1', 7, 'raw', 'The fields, as a tree of names.'),
+  field('subresource', 8, 'string', 'Subresource of that request.'),
 ])
 
 export const objectMetaType: StructType = new StructType('ObjectMeta', [
-  {
-    name: 'name',
-    number: 1,
-    type: 'string',
-    doc: 'Unique within the namespace; cannot be changed.',
-  },
-  {
-    name: 'generateName',
-    number: 2,
-    type: 'string',
-    doc: 'Prefix of a name that the server generates when no name is set.',
-  },
-  {
-    name: 'namespace',
-    number: 3,
-    type: 'string',
-    doc: 'Namespace of the object; cannot be changed.',
-  },
-  { name: 'selfLink', number: 4, type: 'string', doc: 'Deprecated. Never stored.' },
-  {
-    name: 'uid',
-    number: 5,
-    type: 'string',
-    doc: 'Unique ID, which differs between objects that have the same name at different times.',
-  },
-  {
-    name: 'resourceVersion',
-    number: 6,
-    type: 'string',
-    doc: 'Version that changes with every write. Send it back to update only an unchanged object.',
-  },
-  { name: 'generation', number: 7, type: 'int64', doc: 'Number of changes of the desired state.' },
-  { name: 'creationTimestamp', number: 8, type: 'time', doc: 'Time of creation on the server.' },
-  {
-    name: 'deletionTimestamp',
-    number: 9,
-    type: 'time',
-    doc: 'Time of the delete request, set while finalizers delay the deletion.',
-  },
+  field('name', 1, 'string', 'Unique within the namespace; cannot be changed.'),
+  field(
+    'generateName',
+    2,
+    'string',
+    'Prefix of a name that the server generates when no name is set.',
+  ),
+  field('namespace', 3, 'string', 'Namespace of the object; cannot be changed.'),
+  field('selfLink', 4, 'string', 'Deprecated. Never stored.'),
+  field(
+    'uid',
+    5,
+    'string',
+    'Unique ID, which differs between objects that have the same name at different times.',
+  ),
+  field(
+    'resourceVersion',
+    6,
+    'string',
+    'Version that changes with every write. Send it back to update only an unchanged object.',
+  ),
+  field('generation', 7, 'int64', 'Number of changes of the desired state.'),
+  field('creationTimestamp', 8, 'time', 'Time of creation on the server.'),
+  field(
+    'deletionTimestamp',
+    9,
+    'time',
+    'Time of the delete request, set while finalizers delay the deletion.',
+  ),
   {
     name: 'deletionGracePeriodSeconds',
     number: 10,
@@ -138,8 +133,8 @@ export const objectMetaType: StructType = new StructType('ObjectMeta', [
     keepsZero: true,
     doc: 'Grace period of the deletion in seconds.',
   },
-  { name: 'labels', number: 11, type: 'stringMap', doc: 'Names and values for selectors.' },
-  { name: 'annotations', number: 12, type: 'stringMap', doc: 'Names and values for other uses.' },
+  field('labels', 11, 'stringMap', 'Names and values for selectors.'),
+  field('annotations', 12, 'stringMap', 'Names and values for other uses.'),
   {
     name: 'ownerReferences',
     number: 13,
@@ -164,13 +159,13 @@ export const objectMetaType: StructType = new StructType('ObjectMeta', [
 ])
 
 export const objectReferenceType: StructType = new StructType('ObjectReference', [
-  { name: 'kind', number: 1, type: 'string', doc: 'Kind of the object.' },
-  { name: 'namespace', number: 2, type: 'string', doc: 'Namespace of the object.' },
-  { name: 'name', number: 3, type: 'string', doc: 'Name of the object.' },
-  { name: 'uid', number: 4, type: 'string', doc: 'UID of the object.' },
-  { name: 'apiVersion', number: 5, type: 'string', doc: 'API version of the object.' },
-  { name: 'resourceVersion', number: 6, type: 'string', doc: 'Version of the object.' },
-  { name: 'fieldPath', number: 7, type: 'string', doc: 'Part of it, such as one container.' },
+  field('kind', 1, 'string', 'Kind of the object.'),
+  field('namespace', 2, 'string', 'Namespace of the object.'),
+  field('name', 3, 'string', 'Name of the object.'),
+  field('uid', 4, 'string', 'UID of the object.'),
+  field('apiVersion', 5, 'string', 'API version of the object.'),
+  field('resourceVersion', 6, 'string', 'Version of the object.'),
+  field('fieldPath', 7, 'string', 'Part of it, such as one container.'),
 ])
 
 const eventSeriesType: StructType = new StructType('EventSeries', [
@@ -193,8 +188,8 @@ const eventSeriesType: StructType = new StructType('EventSeries', [
 ])
 
 export const eventSourceType: StructType = new StructType('EventSource', [
-  { name: 'component', number: 1, type: 'string', doc: 'Component that reported the event.' },
-  { name: 'host', number: 2, type: 'string', doc: 'Node of that component.' },
+  field('component', 1, 'string', 'Component that reported the event.'),
+  field('host', 2, 'string', 'Node of that component.'),
 ])
 
 export const eventType: StructType = new StructType('Event', [
@@ -213,36 +208,31 @@ export const eventType: StructType = new StructType('Event', [
     isRequired: true,
     doc: 'Time of the first observation. Required.',
   },
-  {
-    name: 'series',
-    number: 3,
-    type: { struct: eventSeriesType },
-    doc: 'Set when the event was observed more than once; unset for a single occurrence.',
-  },
-  {
-    name: 'reportingController',
-    number: 4,
-    type: 'string',
-    doc: 'Controller that reported the event, such as `kubernetes.io/kubelet`. Required.',
-  },
-  {
-    name: 'reportingInstance',
-    number: 5,
-    type: 'string',
-    doc: 'Instance of that controller. Required, at most 128 bytes.',
-  },
-  {
-    name: 'action',
-    number: 6,
-    type: 'string',
-    doc: 'Action that was taken or failed. Required, at most 128 bytes.',
-  },
-  {
-    name: 'reason',
-    number: 7,
-    type: 'string',
-    doc: 'Machine-readable reason for the action. Required, at most 128 bytes.',
-  },
+  field(
+    'series',
+    3,
+    { struct: eventSeriesType },
+    'Set when the event was observed more than once; unset for a single occurrence.',
+  ),
+  field(
+    'reportingController',
+    4,
+    'string',
+    'Controller that reported the event, such as `kubernetes.io/kubelet`. Required.',
+  ),
+  field(
+    'reportingInstance',
+    5,
+    'string',
+    'Instance of that controller. Required, at most 128 bytes.',
+  ),
+  field('action', 6, 'string', 'Action that was taken or failed. Required, at most 128 bytes.'),
+  field(
+    'reason',
+    7,
+    'string',
+    'Machine-readable reason for the action. Required, at most 128 bytes.',
+  ),
   {
     name: 'regarding',
     number: 8,
@@ -250,19 +240,14 @@ export const eventType: StructType = new StructType('Event', [
     whenUnset: '{}',
     doc: 'The object that the event is about.',
   },
-  {
-    name: 'related',
-    number: 9,
-    type: { struct: objectReferenceType },
-    doc: 'A second object, for actions that involve two.',
-  },
-  {
-    name: 'note',
-    number: 10,
-    type: 'string',
-    doc: 'Human-readable description of what happened. At most 1 kB.',
-  },
-  { name: 'type', number: 11, type: 'string', doc: '`Normal` or `Warning`. Required.' },
+  field(
+    'related',
+    9,
+    { struct: objectReferenceType },
+    'A second object, for actions that involve two.',
+  ),
+  field('note', 10, 'string', 'Human-readable description of what happened. At most 1 kB.'),
+  field('type', 11, 'string', '`Normal` or `Warning`. Required.'),
   {
     name: 'deprecatedSource',
     number: 12,
@@ -286,10 +271,10 @@ export const eventType: StructType = new StructType('Event', [
     keepsZero: true,
     doc: 'Deprecated: for core/v1 only.',
   },
-  { name: 'deprecatedCount', number: 15, type: 'int32', doc: 'Deprecated: for core/v1 only.' },
+  field('deprecatedCount', 15, 'int32', 'Deprecated: for core/v1 only.'),
 ])
 
-/** Structures that are applied and owned as a whole: their fields have no separate managers. */
+/** Structures that are applied and owned as a whole, so their fields have no separate managers. */
 export const atomicTypes: ReadonlySet<StructType> = new Set([
   ownerReferenceType,
   objectReferenceType,

@@ -1,7 +1,7 @@
 import { goQuote } from '../lib/go/go-quote.ts'
 import { cutText, type FieldError, fieldErrorsText } from './validation/field-error.ts'
 
-/** The machine-readable reason of a failure, by which Kubernetes clients branch. */
+/** The machine-readable reason for a failure, which Kubernetes clients branch on. */
 export type StatusReason = keyof typeof CODES
 
 const CODES = {
@@ -54,11 +54,11 @@ export interface Status {
 
 interface StatusExtra {
   readonly details?: StatusDetails | undefined
-  /** With `Expired`: the token to continue an interrupted list. */
+  /** The token to continue an interrupted list, with the reason `Expired`. */
   readonly continueToken?: string | undefined
   readonly warnings?: readonly string[]
   readonly user?: string | undefined
-  /** For the log only. */
+  /** Only logged. */
   readonly cause?: unknown
 }
 
@@ -67,13 +67,13 @@ export class StatusError extends Error {
   override readonly name = 'StatusError'
   readonly reason: StatusReason
   readonly details: StatusDetails | undefined
-  /** Warnings for the client; each is sent in a Warning header. */
+  /** Each is sent to the client in a Warning header. */
   readonly warnings: readonly string[]
   /** The name of the user who was rejected, for the log. */
   readonly user: string | undefined
   readonly #continueToken: string | undefined
 
-  /** `cause` is for the log; the client sees `message` and `details` only. */
+  /** The client sees only `message` and `details`; `cause` is logged. */
   constructor(reason: StatusReason, message: string, extra: StatusExtra = {}) {
     super(message, { cause: extra.cause })
     this.reason = reason
@@ -87,7 +87,7 @@ export class StatusError extends Error {
     return CODES[this.reason]
   }
 
-  /** The same error with other warnings. */
+  /** Returns the same error with other warnings. */
   withWarnings(warnings: readonly string[]): StatusError {
     return new StatusError(this.reason, this.message, {
       details: this.details,
@@ -120,7 +120,7 @@ export function badRequest(message: string, cause?: unknown): StatusError {
   return new StatusError('BadRequest', message, { cause })
 }
 
-/** The object or the options have invalid fields. */
+/** An object or options with invalid fields. */
 export function invalid(
   subject: { readonly kind: string; readonly group?: string; readonly name: string },
   errors: readonly FieldError[],
@@ -157,7 +157,7 @@ export function methodNotAllowed(): StatusError {
   )
 }
 
-/** Objects that are computed for each list exist only there. */
+/** Refuses other verbs on objects that are computed on each list and exist only there. */
 export function onlyListed(resource: string): StatusError {
   return new StatusError(
     'MethodNotAllowed',
@@ -166,7 +166,7 @@ export function onlyListed(resource: string): StatusError {
   )
 }
 
-/** The events of a mirrored cluster are written by its mirror alone. */
+/** Refuses a write to a mirrored cluster, whose events only its mirror writes. */
 export function isMirrored(cluster: string): StatusError {
   return new StatusError(
     'MethodNotAllowed',
@@ -183,7 +183,7 @@ export function unauthorized(): StatusError {
 export interface Refused {
   readonly isResource: boolean
   readonly cluster?: string
-  /** The client has named the cluster, so the message names it too. */
+  /** Whether the client has named the cluster, so that the message names it too. */
   readonly isPrefixed?: boolean
   readonly verb: string
   readonly path: string
@@ -223,8 +223,8 @@ function clusterOf({ cluster = '', isPrefixed = false }: Refused): string {
 }
 
 /**
- * Escapes HTML: the message quotes input of any client, also an unauthenticated one, and may be
- * shown in a browser.
+ * Escapes HTML, since the message quotes input of any client, even an unauthenticated one, and may
+ * be shown in a browser.
  */
 function escapeHtml(message: string): string {
   return message.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
@@ -235,7 +235,7 @@ export function entityTooLarge(limit: string, cause: unknown): StatusError {
   return new StatusError('RequestEntityTooLarge', `Request entity too large: ${limit}`, { cause })
 }
 
-/** The request body did not arrive in time; nothing was done. */
+/** The request body did not arrive in time. Nothing was done. */
 export function bodyTooSlow(message: string, cause: unknown): StatusError {
   return new StatusError('RequestTimeout', message, { details: { retryAfterSeconds: 1 }, cause })
 }
@@ -270,7 +270,7 @@ export function tooManyRequests(
   return new StatusError('TooManyRequests', message, { details: { retryAfterSeconds }, cause })
 }
 
-/** A bug: the cause is logged. `reason` is the part that is sent to the client. */
+/** Reports a bug. The cause is logged; only `reason` is sent to the client. */
 export function internalError(cause: unknown, reason?: string): StatusError {
   const message =
     reason ?? "unexpected error in the server; see the server log for this response's Audit-Id"

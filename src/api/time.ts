@@ -1,23 +1,21 @@
 import { goQuote } from '../lib/go/go-quote.ts'
 
-/** The text is not a valid time. The message is that of Go's time.Parse. */
+/** Thrown for an invalid time, with the message of Go's time.Parse. */
 export class TimeSyntaxError extends Error {
   override readonly name = 'TimeSyntaxError'
 }
 
 /** The time that means "not set" in any time field. */
 const ZERO_SECOND = '0001-01-01T00:00:00'
-/**
- * The same as a full text, for the few fields where a zero time that was sent differs from unset.
- */
+/** The zero time as text, for the few fields where a zero time differs from an unset one. */
 export const ZERO_TIME: string = `${ZERO_SECOND}Z`
 
-/** An invalid time is truncated to this length in errors; it may be as long as a body. */
+/** An invalid time is truncated to this length in errors, since it may be as long as a body. */
 const QUOTED_LENGTH_MAX = 128
 
 /**
  * Converts any RFC 3339 time to canonical form: UTC, with six fractional digits for `microTime` and
- * none for `time`; further digits are truncated. Undefined for the zero time. Throws a
+ * none for `time`. Truncates further digits. Returns undefined for the zero time. Throws a
  * TimeSyntaxError.
  */
 export function canonicalTime(text: string, kind: 'time' | 'microTime'): string | undefined {
@@ -39,7 +37,7 @@ export function instantOfTime(text: string): Instant {
   return { seconds, nanos: text[DATE_LENGTH] === '.' ? Number(text.slice(20, 26)) * 1000 : 0 }
 }
 
-/** A canonical time; undefined for the zero time. Throws a TimeSyntaxError beyond the year 9999. */
+/** Returns undefined for the zero time. Throws a TimeSyntaxError beyond the year 9999. */
 export function timeOfInstant(
   { seconds, nanos }: Instant,
   kind: 'time' | 'microTime',
@@ -54,9 +52,7 @@ export function timeOfInstant(
   return canonicalTime(kind === 'time' ? `${second}Z` : `${second}.${micros}Z`, kind)
 }
 
-/**
- * Whether the text is canonical already. Most times are when they arrive, and this check is cheap.
- */
+/** A cheap check, since most times are canonical when they arrive. */
 export function isCanonicalTime(text: string, kind: 'time' | 'microTime'): boolean {
   const shape = kind === 'time' ? 'dddd-dd-ddTdd:dd:ddZ' : 'dddd-dd-ddTdd:dd:dd.ddddddZ'
   if (text.length !== shape.length) return false

@@ -1,11 +1,11 @@
 import type { Version } from '../storage/resource-version.ts'
 
-/** For metrics. Counters count from the start. */
+/** Figures for metrics. Counters count from the start of the process. */
 export interface CacheStats {
   readonly objects: number
   readonly bodyBytes: number
   readonly version: Version
-  /** Earlier states that are kept for paged lists. */
+  /** Earlier states that are pinned for paged lists. */
   readonly statesKept: number
   readonly historyChanges: number
   readonly historyChangesMax: number

@@ -200,7 +200,7 @@ test('reads: a read waits until memory has the version of the store, and request
   assert.deepEqual(store.reads, [], 'nothing was read from the store')
 })
 
-test('reads: a trace tells of a wait for memory, and of none where there was none', async () => {
+test('reads: a trace has a span for a wait for memory only if there was one', async () => {
   const store = new HandMadeStore()
   const cached = await synced(store)
   const spans: string[] = []
@@ -277,7 +277,7 @@ test('writes are reported while memory follows the store, and not while it is lo
   assert.deepEqual([cached.count, written], [1, []])
   store.notify(store.put('b'))
   store.notify(store.put('b', 'again'))
-  await tick()
+  while (written.length < 2) await tick()
   assert.deepEqual(written, ['b true', 'b true'])
 })
 
@@ -444,7 +444,7 @@ test('reads: a read is not served from memory before the connection is verified'
   assert.deepEqual(store.reads, [])
 })
 
-test('recall: memory returns nothing while its history is not verified', async () => {
+test('recall: returns nothing while the history of memory is not verified', async () => {
   const store = new HandMadeStore()
   store.put('a')
   const cached = await synced(store)
@@ -502,7 +502,7 @@ test('following: a bug in marking the history ends the cache instead of being re
   clearTimeout(timer)
 })
 
-test('catch-up: what was read is verified for the connection that it came over', async () => {
+test('catch-up: a batch is verified for the connection that it came over', async () => {
   const batch = { items: [], version: versionOfState(9) }
   const verified: number[] = []
   const reader = new CatchUpReader({
@@ -527,7 +527,7 @@ test('catch-up: what was read is verified for the connection that it came over',
   assert.deepEqual(verified, [3])
 })
 
-test('load: events that exceed their bytes are not kept, also after an interrupted first load', async () => {
+test('load: events beyond their limit are not loaded, even after an interrupted first load', async () => {
   for (const isInterrupted of [false, true]) {
     const store = new HandMadeStore()
     for (const name of ['a', 'b', 'c', 'd']) store.put(name, 'x'.repeat(1_000))

@@ -2,7 +2,6 @@ import { pause } from '../lib/abort.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { RunQueue } from '../lib/run-queue.ts'
-import type { Traced } from '../lib/tracing/span.ts'
 import { throwIfAborted } from '../storage/aborted-read.ts'
 import { missing, OtherHistoryError } from '../storage/errors.ts'
 import type { RegardedKind } from '../storage/event-fields.ts'
@@ -14,25 +13,23 @@ import {
   versionOfState,
 } from '../storage/resource-version.ts'
 import type {
-  Change,
   ConnectionNumber,
   EventKey,
   EventPage,
   EventScope,
-  Guard,
+  KnownEvent,
   ListOptions,
   PulledWatch,
   ReadOptions,
+  ReadStorage,
   RunsOptions,
   RunsPage,
   StoredEvent,
   Unreadable,
-  WatchedStorage,
   WatchOptions,
 } from '../storage/storage.ts'
 import { unreadable } from '../storage/stored-form.ts'
 import type { StoredSizes } from '../storage/stored-sizes.ts'
-import type { CreateOptions, UpdateOptions } from '../storage/write-options.ts'
 import type { CacheStats } from './cache-stats.ts'
 import { ClusterActivities } from './cluster-activity.ts'
 import type { FollowedStorage } from './followed-storage.ts'
@@ -44,14 +41,13 @@ import { NamespaceLog } from './namespace-log.ts'
 import { NamespaceStorage } from './namespace-storage.ts'
 import { OldestTimes } from './read/oldest-times.ts'
 import { countIn, readPage } from './read/page.ts'
-import { readRuns } from './read/runs.ts'
+import { runsOf } from './read/runs.ts'
 import { Reflector, type ReflectorOptions } from './reflector.ts'
 import { SummaryStorage } from './summary/summary-storage.ts'
 import { CatchUpReader } from './watch/catch-up-reader.ts'
 import { Cursor } from './watch/cursor.ts'
 import { FanOut } from './watch/fan-out.ts'
-import { History } from './watch/history.ts'
-import { defaultHistoryBounds, type HistoryBounds } from './watch/history-bounds.ts'
+import { defaultHistoryBounds, History, type HistoryBounds } from './watch/history.ts'
 
 /** How often the store's version is read while memory is not verified to be in its history. */
 const unverifiedCheckEveryMs = 500
@@ -62,29 +58,29 @@ export interface CachedStorageOptions extends Pick<ReflectorOptions, 'onReread' 
   readonly inner: FollowedStorage
   readonly log: Log
   readonly clock?: Clock | undefined
-  /** Default: one of its own. */
+  /** Default: a new one. */
   readonly runQueue?: RunQueue | undefined
   readonly memoryBounds?: MemoryBounds | undefined
   readonly historyBounds?: HistoryBounds | undefined
-  /** The most that the events may take when they are loaded first. Default: any size. */
+  /** Limit of the events' memory at the first load. Default: none. */
   readonly loadBytesMax?: number | undefined
   /** Called with how long each consistent read waited for memory, and whether memory served it. */
   readonly onConsistentRead?: ((waitedMs: number, isServed: boolean) => void) | undefined
 }
 
 /**
- * Implements the storage contract with a cache: reads are served from memory and are as fresh as
- * the store's own; writes go straight to the store. Until `run` has loaded everything, and during
- * each reload, reads go to the store as well, and watches wait.
+ * Implements the reading part of the storage contract with a cache: reads are served from memory and
+ * are as fresh as the store's own. Until `run` has loaded everything, and during each reload, reads
+ * go to the store, and watches wait.
  */
-export class CachedStorage implements WatchedStorage {
-  /** The namespaces that have events, as objects; and the clusters, with the age of their events. */
+export class CachedStorage implements ReadStorage {
+  /** The namespaces that have events, as objects. */
   readonly namespaces: NamespaceStorage
   readonly clusters: ClusterActivities
-  /** How much is stored; not known while memory is not verified. */
+  /** Stored counts and bytes; undefined while memory is not verified. */
   readonly sizes: StoredSizes
   readonly oldest: OldestTimes
-  /** Counts of the events. */
+  /** Events counted by group and by time. */
   readonly summaries: SummaryStorage
   readonly #inner: FollowedStorage
   readonly #memory: EventMemory
@@ -101,21 +97,21 @@ export class CachedStorage implements WatchedStorage {
     this.#inner = inner
     this.#historyBounds = options.historyBounds ?? defaultHistoryBounds
     this.#memory = new EventMemory(options.memoryBounds ?? defaultMemoryBounds, clock)
-    this.#history = new History(this.#historyBounds, beginning, { clock, rows: this.#memory.table })
-    this.#memory.table.onFree = (row, version) => this.#history.leaveRow(row, version)
+    this.#history = new History(this.#historyBounds, beginning, clock)
     const watches = runQueue.serverLane('watches')
     this.#fanOut = new FanOut(this.#history, clock, watches)
     const namespaceLog = new NamespaceLog(clock, watches)
     this.#reflector = new Reflector({
-      ...{ source: inner, memory: this.#memory, history: this.#history, fanOut: this.#fanOut },
-      ...{
-        namespaceLog,
-        clock,
-        log,
-        lane: runQueue.serverLane('cache'),
-        onReread: options.onReread,
-        onWritten: options.onWritten,
-      },
+      source: inner,
+      memory: this.#memory,
+      history: this.#history,
+      fanOut: this.#fanOut,
+      namespaceLog,
+      clock,
+      log,
+      lane: runQueue.serverLane('cache'),
+      onReread: options.onReread,
+      onWritten: options.onWritten,
       loadBytesMax: options.loadBytesMax,
     })
     this.#freshness = new Freshness({
@@ -127,7 +123,9 @@ export class CachedStorage implements WatchedStorage {
       onWentBack: (error) => this.#storeWentBack.reject(error),
     })
     this.#catchUpReader = new CatchUpReader({
-      ...{ history: this.#history, store: inner, lane: watches },
+      history: this.#history,
+      store: inner,
+      lane: watches,
       isSameHistory: (connection, signal) => this.#freshness.isOfHistory(connection, { signal }),
     })
     const read = {
@@ -146,7 +144,7 @@ export class CachedStorage implements WatchedStorage {
   }
 
   /**
-   * Keeps memory current until aborted. Rejects on a bug, and when the store has been restored to
+   * Follows the store until aborted. Rejects on a bug, and when the store has been restored to
    * an earlier state: it will then assign versions a second time, and nothing in memory or in any
    * client can be trusted any more.
    */
@@ -209,7 +207,7 @@ export class CachedStorage implements WatchedStorage {
     return this.#reflector.listed
   }
 
-  /** Why memory is not filled: the events would take more than they may. */
+  /** Set while memory is not filled because the events would exceed their limit. */
   get excess(): { readonly bytes: number; readonly bytesMax: number } | undefined {
     return this.#reflector.excess
   }
@@ -237,12 +235,12 @@ export class CachedStorage implements WatchedStorage {
     return countIn(this.#memory, scope)
   }
 
-  /** Keys that are left out because their values are not events. */
+  /** Keys that are absent from memory because their values are not events. */
   get unreadable(): Iterable<Unreadable> {
     return this.#reflector.unreadable
   }
 
-  /** Kinds of the objects that the events of a cluster are about. */
+  /** The kinds of the objects that the events of a cluster are about. */
   regardedKinds(cluster: string): readonly RegardedKind[] {
     return this.#memory.kinds.list(cluster)
   }
@@ -273,6 +271,12 @@ export class CachedStorage implements WatchedStorage {
     return this.#found(key)
   }
 
+  /** The same for writers, whose writes depend on it. */
+  known(key: EventKey): KnownEvent | undefined {
+    const stored = this.recall(key)
+    return stored && { stored, connectionMax: this.verified }
+  }
+
   async get(key: EventKey, options: ReadOptions): Promise<StoredEvent> {
     if (!(await this.#freshness.isFresh(options))) return this.#inner.get(key, options)
     const stored = this.#found(key)
@@ -285,7 +289,7 @@ export class CachedStorage implements WatchedStorage {
     const { signal, lane } = options
     throwIfAborted(signal)
     let isPresent = options.at === undefined && (await this.#freshness.isFresh(options))
-    // After that: reads that waited for the same version would all begin in one turn.
+    // Entered after the wait: reads that waited for the same version would all begin in one turn.
     const entered = lane.enter(signal)
     if (entered !== undefined) {
       const notOlderThan = this.#memory.version
@@ -300,26 +304,16 @@ export class CachedStorage implements WatchedStorage {
     return readPage(this.#memory, state, { ...options, scope })
   }
 
-  listRuns(scope: EventScope, options: RunsOptions): RunsPage | undefined {
-    return readRuns(this.#memory, scope, options)
-  }
-
-  create(key: EventKey, body: Buffer, options?: CreateOptions): Promise<StoredEvent> {
-    return this.#inner.create(key, body, options)
-  }
-
-  update(key: EventKey, change: Change, options?: UpdateOptions): Promise<StoredEvent> {
-    return this.#inner.update(key, change, options)
-  }
-
-  delete(key: EventKey, guard?: Guard, options?: Traced): Promise<StoredEvent> {
-    return this.#inner.delete(key, guard, options)
+  runs(scope: EventScope, options: RunsOptions): RunsPage | undefined {
+    return runsOf(this.#memory, scope, options)
   }
 
   watch(scope: EventScope, options: WatchOptions): PulledWatch {
     return new Cursor({
       ...options,
-      ...{ scope, history: this.#history, fanOut: this.#fanOut },
+      scope,
+      history: this.#history,
+      fanOut: this.#fanOut,
       isCurrent: () => this.#reflector.isCurrent,
       catchUp: (step) => this.#catchUpReader.read(step),
       requestProgress: () => this.#reflector.requestProgress(),
@@ -341,6 +335,6 @@ export class CachedStorage implements WatchedStorage {
     if (notOlderThan !== undefined && isAfter(notOlderThan, at)) return undefined
     const isPresent = versionOfState(revisionOf(at)) === this.#memory.version
     if (isPresent && this.#reflector.isCurrent) return this.#memory.peek()
-    return this.#memory.keptAt(at, { isReadOnce })
+    return this.#memory.snapshotAt(at, { isReadOnce })
   }
 }

@@ -12,7 +12,7 @@ interface RecordedCaller {
  * the requests that it serves, and they at it.
  */
 export class CoalescedRevisionRead<Result> extends SharedWork<Result> {
-  /** Of the callers that the next run serves, as far as they are recorded. */
+  /** Spans of the callers that the next run serves, as far as they are recorded. */
   readonly #callers: RecordedCaller[]
 
   /** The span is of the run, undefined when none of its callers is recorded. */

@@ -11,9 +11,12 @@ import type {
   Newest,
 } from '../storage/storage.ts'
 
-/** A storage that the cache can load and follow. */
+/**
+ * The store behind the cache. Results carry the number of the connection that they came over, so that
+ * the cache detects an etcd that was restored from a snapshot.
+ */
 export interface FollowedStorage extends EventStorage {
-  /** Waits until there is a connection to list and to follow over; returns the newest one. */
+  /** Waits for a connection; resolves to the newest connection number. */
   connected(signal: AbortSignal): Promise<ConnectionNumber>
   /** Also returns the connection that the page was read over. */
   list(
@@ -26,17 +29,17 @@ export interface FollowedStorage extends EventStorage {
     options: { readonly from: Version; readonly signal: AbortSignal },
   ): EventWatch & { readonly connection: ConnectionNumber }
   /**
-   * Like `watch` for all events, without the previous states. Continues in the history that was
-   * read over connections up to `connectionMax`; otherwise fails with `compacted` or an
-   * OtherHistoryError.
+   * Watches all events, without their previous states. Continues the history that connections up to
+   * `connectionMax` served. Fails with a `compacted` StorageError if that history is gone, and with an
+   * OtherHistoryError if the store has a different one.
    */
   follow(options: {
     readonly from: Version
     readonly signal: AbortSignal
     readonly connectionMax: ConnectionNumber
   }): FollowWatch
-  /** Like `currentVersion`, with the connection. */
+  /** The current version, and the connection over which it was read. */
   newest(options: { readonly signal: AbortSignal } & Traced): Promise<Newest>
-  /** Writes a mark by which the history can be recognised while no client writes. */
+  /** Writes a marker key, which identifies the history even if no client writes. */
   mark(): Promise<void>
 }

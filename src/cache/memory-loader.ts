@@ -68,7 +68,7 @@ export async function loadMemory(
   for (;;) {
     const page = await next
     if (page.connection > connectionMax) throw reconnected()
-    // For each page: the wait for the next one takes no CPU time.
+    // Opened for each page, since the wait for the next one takes no CPU time.
     using slices = lane.slices({ signal })
     const last = page.items.at(-1)?.key
     const { more, version } = page
@@ -154,7 +154,7 @@ async function merge(
     const key = orderKey(stored.key)
     await removeBetween(memory, { after: passed, before: key, slices })
     const known = memory.find(key)
-    // In another history the same version may belong to another event.
+    // The same version may belong to another event in another history.
     const isSame =
       known !== undefined &&
       table.versionOf(known) === stored.version &&

@@ -7,34 +7,32 @@ import type { PulledWatch, WatchItem } from '../storage/storage.ts'
 import type { NamespaceChange } from './memory/namespaces.ts'
 import { Cursor } from './watch/cursor.ts'
 import { FanOut } from './watch/fan-out.ts'
-import { History } from './watch/history.ts'
-import type { HistoryBounds } from './watch/history-bounds.ts'
+import { History, type HistoryBounds } from './watch/history.ts'
 
-/** Namespaces change rarely: this is days of most clusters. */
+/** Each change may be recorded twice: for its cluster, and for all clusters. */
 const bounds: HistoryBounds = { changesMax: 10_000, bytesMax: 16 * 1024 * 1024 }
 
 /**
- * The recent changes of namespaces, and the watches of them: a history and a fan-out of their own.
- * What is older than the log is not known anywhere, so a watch from before it gets `compacted`, and
- * its client lists again.
+ * Recent changes to the set of namespaces that have events, and the watches of that set. Older changes
+ * are stored nowhere: a watch from before the log gets `compacted`, and its client lists again.
  */
 export class NamespaceLog {
   readonly #history: History
   readonly #fanOut: FanOut
 
   constructor(clock: Clock, lane: Lane) {
-    this.#history = new History(bounds, beginning, { clock })
+    this.#history = new History(bounds, beginning, clock)
     this.#fanOut = new FanOut(this.#history, clock, lane)
   }
 
-  /** Memory has applied these changes, and is at this version now. */
+  /** Appends changes that memory has applied up to `version`. */
   reached(changes: readonly NamespaceChange[], version: Version): void {
     this.#history.append(changes.map(itemOf), version)
-    // Most batches of events change no namespace, and most servers have no watch of namespaces.
+    // Waiting watches need the version even if nothing changed; most servers have no such watches.
     if (changes.length > 0 || this.#fanOut.waitingCount > 0) this.#fanOut.changed()
   }
 
-  /** Memory was loaded: the changes up to this version are not known. */
+  /** Starts over at this version after a load, since the changes before it are unknown. */
   restarted(version: Version): void {
     this.#history.restart(version)
     this.#fanOut.restarted()
@@ -43,7 +41,7 @@ export class NamespaceLog {
   /** The changes of a cluster after a version. Fails with `compacted` when not all are known. */
   changesAfter(version: Version, cluster: string): readonly WatchItem[] {
     const history = this.#history
-    if (isAfter(history.start, version)) throw forgotten()
+    if (isAfter(history.start, version)) throw compactedError()
     const until = { position: history.head, version: history.version }
     const scope = { cluster, namespace: undefined }
     const items: WatchItem[] = []
@@ -70,7 +68,7 @@ export class NamespaceLog {
       history: this.#history,
       fanOut: this.#fanOut,
       catchUp: async () => {
-        throw forgotten()
+        throw compactedError()
       },
     })
   }
@@ -81,9 +79,9 @@ function itemOf({ type, namespace, version }: NamespaceChange): WatchItem {
   return type === 'put' ? { type, stored, previous: undefined } : { type, stored }
 }
 
-function forgotten(): StorageError {
+function compactedError(): StorageError {
   return new StorageError({
     kind: 'compacted',
-    message: 'the changes of namespaces after this version are not known',
+    message: 'the changes of namespaces after this version are no longer available',
   })
 }

@@ -1,7 +1,6 @@
 import { throwIfAborted } from '../storage/aborted-read.ts'
 import { missing, StorageError } from '../storage/errors.ts'
 import { namespaceObject } from '../storage/namespace-form.ts'
-import type { ReadStorage } from '../storage/read-storage.ts'
 import { isAfter, revisionOf, type Version, versionOfState } from '../storage/resource-version.ts'
 import type {
   EventKey,
@@ -10,6 +9,7 @@ import type {
   ListOptions,
   PulledWatch,
   ReadOptions,
+  ReadStorage,
   StoredEvent,
   WatchItem,
 } from '../storage/storage.ts'
@@ -74,11 +74,6 @@ export class NamespaceStorage implements ReadStorage {
       more: remaining > 0,
       remaining: selector === undefined ? remaining : undefined,
     }
-  }
-
-  /** Lists are short, so no encoded runs are cached. */
-  listRuns(): undefined {
-    return undefined
   }
 
   watch(

@@ -7,10 +7,10 @@ interface Waiter extends Newest {
   end(isReached: boolean): void
 }
 
-/** Reads that wait until memory reaches a version, in a verified history. */
+/** The reads that wait until the cache reaches a version on a verified connection. */
 export class Progress {
   readonly #requestProgress: () => void
-  #waiters = new Set<Waiter>()
+  readonly #waiters = new Set<Waiter>()
 
   /** `requestProgress` asks the store for a progress notification; called while reads wait. */
   constructor(requestProgress: () => void) {
@@ -22,8 +22,8 @@ export class Progress {
   }
 
   /**
-   * Resolves to whether memory reached the version, in the history that the connection leads to,
-   * before the timeout and before `giveUp`.
+   * Resolves to true once the cache has reached `version` and verified `connection`, and to false after
+   * `waitMsMax` or `giveUp`. Does not check the current version: callers do that first.
    */
   async waitFor(
     { version, connection }: Newest,
@@ -38,12 +38,12 @@ export class Progress {
         resolve(reached)
       }
       const waiter = { version, connection, end }
-      const giveUp = () => {
+      const onGivenUp = () => {
         this.#waiters.delete(waiter)
         end(false)
       }
-      const timer = setTimeout(giveUp, waitMsMax)
-      const listener = new AbortListener(signal, giveUp)
+      const timer = setTimeout(onGivenUp, waitMsMax)
+      const listener = new AbortListener(signal, onGivenUp)
       this.#waiters.add(waiter)
       this.#requestProgress()
     })
@@ -51,7 +51,7 @@ export class Progress {
     return isReached
   }
 
-  /** Memory has reached `version`; connections up to `verified` lead to the same history. */
+  /** To be called at `version`; connections up to `verified` serve the history of the cache. */
   reached(version: Version, verified: ConnectionNumber): void {
     for (const waiter of this.#waiters) {
       if (isAfter(waiter.version, version) || waiter.connection > verified) continue
@@ -61,10 +61,9 @@ export class Progress {
     if (this.#waiters.size > 0) this.#requestProgress()
   }
 
-  /** Ends all waits: memory will not advance for some time. */
+  /** Resolves all waits to false, since the cache has stopped advancing. */
   giveUp(): void {
-    const all = this.#waiters
-    this.#waiters = new Set()
-    for (const waiter of all) waiter.end(false)
+    for (const waiter of this.#waiters) waiter.end(false)
+    this.#waiters.clear()
   }
 }

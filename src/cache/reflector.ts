@@ -5,11 +5,11 @@
  * Following survives failures: it resumes after the last version it has. Only when the store says
  * that the changes after that version are gone, or cannot prove that its changes continue the same
  * history, does the reflector load everything again. During a reload memory is a mixture of two
- * states and `isCurrent` is false: no read may be served from the present state then. Kept states
+ * states and `isCurrent` is false: no read may be served from the present state then. Pinned states
  * and delivered changes from before the reload may belong to another history and are not used
  * again.
  *
- * `verified` tells whether memory and the store are in the same history. It is 0 from each break of
+ * `verified` says whether memory and the store are in the same history. It is 0 from each break of
  * the watch until the next stream has proven that it continues where the last one ended.
  */
 import { pause } from '../lib/abort.ts'
@@ -53,7 +53,7 @@ export interface ReflectorOptions {
   readonly history: History
   readonly fanOut: FanOut
   readonly namespaceLog: NamespaceLog
-  /** The most that the events may take when they are loaded first. Default: any size. */
+  /** Limit of the events' memory at the first load. Default: none. */
   readonly loadBytesMax?: number | undefined
   readonly clock: Clock
   readonly log: Log
@@ -79,7 +79,7 @@ export class Reflector {
   #watch: FollowWatch | undefined
   /** The newest connection when memory was last loaded. */
   #loadedAt: ConnectionNumber = 0
-  #heardAtMs = Number.NEGATIVE_INFINITY
+  #receivedAtMs = Number.NEGATIVE_INFINITY
   #initializations = 0
   #received = 0
   /** Keys whose values are not events, by path. Usually empty. */
@@ -114,7 +114,7 @@ export class Reflector {
     return this.#everListed.opened
   }
 
-  /** Why memory is not filled: the events would take more than they may. */
+  /** Set while memory is not filled because the events would exceed their limit. */
   get excess(): EventsExceedMemory | undefined {
     return this.#excess
   }
@@ -124,7 +124,7 @@ export class Reflector {
    * silence.
    */
   get silentMs(): number {
-    return this.#options.clock.now() - this.#heardAtMs
+    return this.#options.clock.now() - this.#receivedAtMs
   }
 
   /** Number of loads, the first one included. */
@@ -231,7 +231,7 @@ export class Reflector {
     history.restart(version)
     this.#unreadable = unreadable
     if (this.#initializations++ > 0) onReread?.()
-    this.#heard()
+    this.#noteReceived()
     this.#isCurrent = true
     this.#everListed.open()
     this.#everSynced.open()
@@ -254,8 +254,8 @@ export class Reflector {
     try {
       for await (const { items, version } of watch) {
         this.#backoff.reset()
-        this.#heard()
-        // For each batch: the wait for the next one takes no CPU time.
+        this.#noteReceived()
+        // Opened for each batch, since the wait for the next one takes no CPU time.
         using slices = this.#options.lane.slices({ signal })
         await this.#apply(items, slices)
         this.#reach([], version)
@@ -266,7 +266,7 @@ export class Reflector {
     }
   }
 
-  /** Without a mark, a quiet store has nothing by which its history is recognised after a break. */
+  /** A quiet store needs a mark by which its history is recognised after a break. */
   async #mark(watch: FollowWatch, signal: AbortSignal): Promise<void> {
     const { source, log } = this.#options
     const backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
@@ -305,12 +305,12 @@ export class Reflector {
     this.#noteUnreadable(item)
     if (item.type === 'put') {
       const { stored } = item
-      const { row, previous } = memory.put(stored)
-      this.#options.onWritten?.(stored, this.#heardAtMs)
-      // Without its parsed fields, which take most of the space: memory has indexed them already,
-      // and selectors parse them again.
-      const kept = withVersion(stored, stored.version)
-      return { type: 'put', stored: kept, previous: previous && copied(previous), row }
+      const previous = memory.put(stored)
+      this.#options.onWritten?.(stored, this.#receivedAtMs)
+      // The history drops the parsed fields, which take most of the space: memory has indexed them
+      // already, and selectors parse them again.
+      const withoutFields = withVersion(stored, stored.version)
+      return { type: 'put', stored: withoutFields, previous: previous && copied(previous) }
     }
     const last = memory.delete(item.key, item.version)
     return last && { type: 'delete', stored: withVersion(copied(last), item.version) }
@@ -332,8 +332,8 @@ export class Reflector {
     this.progress.reached(version, this.verified)
   }
 
-  #heard(): void {
-    this.#heardAtMs = this.#options.clock.now()
+  #noteReceived(): void {
+    this.#receivedAtMs = this.#options.clock.now()
   }
 }
 

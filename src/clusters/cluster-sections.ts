@@ -1,8 +1,9 @@
-/** Reads the text of a clusters file. Errors have the path of the field. */
+/** Parses a clusters file. Errors name the path of the field. */
 import { dirname, resolve } from 'node:path'
 import { TIDINGS_API_VERSION } from '../api/tidings-group.ts'
 import { labelProblems } from '../api/validation/names.ts'
 import {
+  checkedText,
   configurationIn,
   listOf,
   mistake,
@@ -16,9 +17,9 @@ import { type Json, type JsonObject, memberOf } from '../lib/json.ts'
 
 const KIND = 'ClusterConfiguration'
 const CLUSTERS_MAX = 200
-/** Each is one watch at the origin. */
+/** Each namespace is one watch at the origin. */
 const NAMESPACES_MAX = 100
-/** Of a kube-apiserver without `--event-ttl`. */
+/** The default of kube-apiserver's `--event-ttl`. */
 const ORIGIN_TTL = '1h'
 const TOKEN_NAMES_MAX = 20
 const IDENTITY_BYTES_MAX = 253
@@ -26,38 +27,37 @@ const ORIGIN_TTL_MS_MIN = 60_000
 const ORIGIN_TTL_MS_MAX = 10 * 365 * 86_400_000
 
 export interface MirrorConfig {
-  /** Undefined: all namespaces. */
+  /** Undefined for all namespaces. */
   readonly namespaces: readonly string[] | undefined
-  /** Whether deletes at the origin that are not its TTL are repeated here. */
+  /** Whether deletes at the origin, other than by its TTL, are repeated here. */
   readonly deletes: 'never' | 'explicit'
-  /** The TTL of events at the origin, to tell an expired event from a deleted one. */
+  /** The TTL of events at the origin; distinguishes expired events from deleted ones. */
   readonly originTtlMs: number
-  /** A name for the cluster that is mirrored: with another one, all events are listed again. */
+  /** Identifies the mirrored cluster: when it changes, all events are listed again. */
   readonly identity?: string | undefined
 }
 
-/** Tokens that may be sent to a cluster's API server; without issuers and `opaque`, none. */
+/** Tokens that may be sent to a cluster's API server: none without issuers and `opaque`. */
 export interface ClusterTokens {
   /** Exact `iss` claims. */
   readonly issuers: readonly string[]
-  /** A token needs one of them as `aud`. */
+  /** A token must have one of these as `aud`. */
   readonly audiences: readonly string[]
-  /** Whether tokens that are not JWTs may be sent: nobody can say whose they are. */
+  /** Whether tokens that are not JWTs, whose issuer is unknown, may be sent. */
   readonly opaque: boolean
 }
 
-/** One entry of the file. */
 export interface ClusterSection {
   readonly name: string
-  /** With an absolute path. */
+  /** The path is absolute. */
   readonly kubeconfig: { readonly path: string; readonly context: string | undefined } | undefined
   readonly mirror: MirrorConfig | undefined
   readonly authorization: 'rbac' | 'origin'
-  /** Undefined: none is sent to the cluster. */
+  /** Undefined when no token is sent to the cluster. */
   readonly tokens?: ClusterTokens | undefined
 }
 
-/** Paths in the file are relative to `file`. Throws an error with the path of the wrong field. */
+/** Paths in the file are relative to `file`. Throws an error that names the invalid field. */
 export function readClusters(text: string, file: string): readonly ClusterSection[] {
   const value = configurationIn(text, { apiVersion: TIDINGS_API_VERSION, kind: KIND })
   const configuration = objectOf(value, '', ['apiVersion', 'kind', 'clusters'])
@@ -115,10 +115,9 @@ function readTexts(
   missing: readonly string[] = [],
 ): readonly string[] {
   if (memberOf(tree, name) === undefined) return missing
-  return listOf(tree, name, at, TOKEN_NAMES_MAX).map((item, index) => {
-    if (typeof item === 'string' && item !== '') return item
-    throw mistake(`${at}.${name}[${index}]`, `${shown(item)} is not a text: put one in quotes`)
-  })
+  return listOf(tree, name, at, TOKEN_NAMES_MAX).map((item, index) =>
+    checkedText(item, `${at}.${name}[${index}]`),
+  )
 }
 
 function readMirror(value: Json, at: string): MirrorConfig {
@@ -176,9 +175,8 @@ function ttlOf(text: string, field: string): number {
 
 function nameOf(value: Json | undefined, field: string): string {
   if (value === undefined) throw mistake(field, 'is missing')
-  if (typeof value !== 'string')
-    throw mistake(field, `${shown(value)} is not a text: put it in quotes`)
-  const [problem] = labelProblems(value)
-  if (problem !== undefined) throw mistake(field, `${shown(value)}: ${problem}`)
-  return value
+  const name = checkedText(value, field)
+  const [problem] = labelProblems(name)
+  if (problem !== undefined) throw mistake(field, `${shown(name)}: ${problem}`)
+  return name
 }

@@ -14,7 +14,7 @@ const file = (clusters: unknown): string => `${HEAD}clusters: ${JSON.stringify(c
 describe('readClusters', () => {
   const read = (clusters: unknown) => readClusters(file(clusters), '/etc/tidings/clusters.yaml')
 
-  test('all fields of a cluster are read; paths are relative to the file', () => {
+  test('reads all fields of a cluster, with paths relative to the file', () => {
     const text = `${HEAD}clusters:
 - name: prod-eu
   kubeconfig: prod-eu.kubeconfig
@@ -66,13 +66,13 @@ describe('readClusters', () => {
     ['x', /^Error: clusters: must be a list/],
     [[1], /^Error: clusters\[0\]: must be a mapping/],
     [[{}], /^Error: clusters\[0\]\.name: is missing/],
-    [[{ name: 7 }], /^Error: clusters\[0\]\.name: 7 is not a text/],
+    [[{ name: 7 }], /^Error: clusters\[0\]\.name: 7 is not a string/],
     [[{ name: '*' }], /^Error: clusters\[0\]\.name: "\*": a lowercase RFC 1123 label/],
     [[{ name: 'a.b' }], /^Error: clusters\[0\]\.name: "a\.b": must not contain dots/],
     [[{ name: 'a'.repeat(64) }], /clusters\[0\]\.name: .*no more than 63/],
     [[{ name: 'a' }, { name: 'a' }], /^Error: clusters\[1\]\.name: is used twice/],
-    [[{ name: 'a', kubeConfig: 'k' }], /^Error: clusters\[0\]\.kubeConfig: unknown field, known/],
-    [[{ name: 'a', kubeconfig: '' }], /^Error: clusters\[0\]\.kubeconfig: "" is not a text/],
+    [[{ name: 'a', kubeConfig: 'k' }], /^Error: clusters\[0\]\.kubeConfig: unknown field; known/],
+    [[{ name: 'a', kubeconfig: '' }], /^Error: clusters\[0\]\.kubeconfig: must not be empty/],
     [[{ name: 'a', mirror: {} }], /^Error: clusters\[0\]\.kubeconfig: is missing: mirror needs it/],
     [[{ name: 'a', context: 'x' }], /kubeconfig: is missing: context needs it/],
     [[{ name: 'a', authorization: 'origin' }], /kubeconfig: is missing: authorization needs it/],
@@ -82,12 +82,15 @@ describe('readClusters', () => {
     ],
     [[{ name: 'a', tokens: {} }], /clusters\[0\]\.tokens: needs authorization: origin/],
     [withTokens([]), /clusters\[0\]\.tokens: must be a mapping/],
-    [withTokens({ issuer: 'x' }), /tokens\.issuer: unknown field, known are issuers, audiences/],
+    [
+      withTokens({ issuer: 'x' }),
+      /tokens\.issuer: unknown field; known fields are issuers, audiences/,
+    ],
     [withTokens({ issuers: 'x' }), /tokens\.issuers: must be a list/],
-    [withTokens({ audiences: [1] }), /tokens\.audiences\[0\]: 1 is not a text/],
+    [withTokens({ audiences: [1] }), /tokens\.audiences\[0\]: 1 is not a string/],
     [withTokens({ issuers: Array(21).fill('x') }), /tokens\.issuers: has more than 20/],
     [withTokens({ opaque: 'yes' }), /tokens\.opaque: must be true or false/],
-    [mirrored(null), /^Error: clusters\[0\]\.mirror: must be a mapping, such as \{\}/],
+    [mirrored(null), /^Error: clusters\[0\]\.mirror: must be a mapping \(key: value\)/],
     [mirrored({ namespace: 'a' }), /^Error: clusters\[0\]\.mirror\.namespace: unknown field/],
     [mirrored({ namespaces: [] }), /mirror\.namespaces: is empty: remove it to mirror all/],
     [mirrored({ namespaces: null }), /mirror\.namespaces: must be a list/],
@@ -97,14 +100,14 @@ describe('readClusters', () => {
     [mirrored({ deletes: 'always' }), /mirror\.deletes: "always" is not one of never, explicit/],
     [mirrored({ originEventTTL: '1d' }), /mirror\.originEventTTL: "1d" counts in days/],
     [mirrored({ originEventTTL: '1s' }), /mirror\.originEventTTL: must be from 1m to/],
-    [mirrored({ identity: 7 }), /mirror\.identity: 7 is not a text/],
+    [mirrored({ identity: 7 }), /mirror\.identity: 7 is not a string/],
     [mirrored({ identity: 'x'.repeat(254) }), /mirror\.identity: is longer than 253 bytes/],
-    [mirrored({ originEventTTL: 3600 }), /mirror\.originEventTTL: 3600 is not a text/],
+    [mirrored({ originEventTTL: 3600 }), /mirror\.originEventTTL: 3600 is not a string/],
     [Array.from({ length: 201 }, (_, at) => ({ name: `c${at}` })), /clusters: has more than 200/],
   ]
   for (const [clusters, expected] of wrong) {
     const shown = JSON.stringify(clusters).slice(0, 100)
-    test(`${shown} is refused: ${expected}`, () => {
+    test(`rejects ${shown}: ${expected}`, () => {
       assert.throws(() => read(clusters), expected)
     })
   }
@@ -116,7 +119,7 @@ describe('readClusters', () => {
     [`${HEAD}clusters: []\nextra: 1\n`, /^Error: extra: unknown field/],
     [HEAD, /^Error: clusters: must be a list/],
   ] as const) {
-    test(`${JSON.stringify(text)} is refused: ${expected}`, () => {
+    test(`rejects ${JSON.stringify(text)}: ${expected}`, () => {
       assert.throws(() => readClusters(text, '/f'), expected)
     })
   }
@@ -148,13 +151,13 @@ describe('ClustersFile', () => {
     await writeFile(path, file(clusters))
     context.mock.timers.enable({ apis: ['setInterval'] })
     const lines: string[] = []
-    const looks: boolean[] = []
+    const outcomes: boolean[] = []
     const line = (msg: string, fields: object = {}): void => {
       const err = 'err' in fields ? ` ${String(fields.err)}` : ''
       lines.push(`${msg}${err}`)
     }
     const log = { ...silentLog, info: line, warn: line }
-    const found = await ClustersFile.open(path, { log, onLook: (usable) => looks.push(usable) })
+    const found = await ClustersFile.open(path, { log, onPoll: (usable) => outcomes.push(usable) })
     context.after(() => found.stop())
     let changes = 0
     found.onChange(() => {
@@ -162,7 +165,7 @@ describe('ClustersFile', () => {
     })
     const polls = async (holds: () => boolean): Promise<void> => {
       lines.length = 0
-      looks.length = 0
+      outcomes.length = 0
       changes = 0
       const deadline = Date.now() + 10_000
       while (!holds()) {
@@ -171,11 +174,11 @@ describe('ClustersFile', () => {
         await sleep(5)
       }
     }
-    return { found, lines, looks, polls, changes: () => changes }
+    return { found, lines, outcomes, polls, changes: () => changes }
   }
   const tokenOf = (config: ClusterConfig | undefined) => config?.kubeconfig?.().token
 
-  test('a renewed token is in effect, and the cluster is the same', async (context) => {
+  test('uses a renewed token without replacing the cluster', async (context) => {
     await writeFile(join(folder, 'token'), 'one')
     await writeKubeconfig('a', 'https://a', { tokenFile: 'token' })
     const { found, polls, changes } = await opened(context, [{ name: 'a', kubeconfig: 'a' }])
@@ -187,7 +190,7 @@ describe('ClustersFile', () => {
     assert.equal(changes(), 0)
   })
 
-  test('a changed address or section replaces that cluster and keeps the others', async (context) => {
+  test('replaces only the cluster whose address or section changes', async (context) => {
     await writeKubeconfig('a', 'https://a')
     await writeKubeconfig('b', 'https://b')
     const { found, polls, changes } = await opened(context, [
@@ -212,39 +215,39 @@ describe('ClustersFile', () => {
     assert.deepEqual([...found.clusters.keys()], ['c'])
   })
 
-  test('a file that cannot be used leaves the clusters as they are', async (context) => {
-    const { found, polls, changes, lines, looks } = await opened(context, [{ name: 'a' }])
+  test('leaves the clusters unchanged while the file is invalid', async (context) => {
+    const { found, polls, changes, lines, outcomes } = await opened(context, [{ name: 'a' }])
     const { clusters } = found
     await writeFile(path, file([{ name: 'b', mirror: {} }]))
-    await polls(() => looks.length === 5)
+    await polls(() => outcomes.length === 5)
     assert.equal(found.clusters, clusters)
     assert.equal(changes(), 0)
     assert.equal(lines.length, 1)
     assert.match(lines[0] ?? '', /not reloaded Error: .*clusters\.yaml: clusters\[0\]\.kubeconfig/)
-    assert.ok(looks.every((usable) => !usable))
+    assert.ok(outcomes.every((usable) => !usable))
     await writeFile(path, file([{ name: 'a' }]))
-    await polls(() => looks.at(-1) === true)
+    await polls(() => outcomes.at(-1) === true)
     assert.deepEqual(lines, ['Clusters file valid again, unchanged'])
   })
 
-  test('a kubeconfig that cannot be used affects its own cluster only', async (context) => {
+  test('leaves other clusters unaffected by an invalid kubeconfig', async (context) => {
     await writeKubeconfig('a', 'https://a', { token: 'a1' })
     await writeKubeconfig('b', 'https://b', { token: 'b1' })
-    const { found, polls, lines, looks } = await opened(context, [
+    const { found, polls, lines, outcomes } = await opened(context, [
       { name: 'a', kubeconfig: 'a' },
       { name: 'b', kubeconfig: 'b' },
     ])
     await writeKubeconfig('a', 'https://a', { exec: {} })
     await writeKubeconfig('b', 'https://b', { token: 'b2' })
-    await polls(() => lines.length === 2 && looks.at(-1) === false)
+    await polls(() => lines.length === 2 && outcomes.at(-1) === false)
     assert.equal(tokenOf(found.clusters.get('a')), 'a1')
     assert.equal(tokenOf(found.clusters.get('b')), 'b2')
     assert.ok(lines.some((line) => /not reloaded .*user\.exec is not supported/.test(line)))
     await writeFile(path, file([{ name: 'b', kubeconfig: 'b' }]))
-    await polls(() => looks.at(-1) === true)
+    await polls(() => outcomes.at(-1) === true)
   })
 
-  test('a start with a wrong kubeconfig fails with both files and the field', async () => {
+  test('names both files and the field when a kubeconfig is invalid at start', async () => {
     await writeKubeconfig('a', 'https://a', { exec: {} })
     await writeFile(path, file([{ name: 'x' }, { name: 'a', kubeconfig: 'a' }]))
     await assert.rejects(
@@ -253,7 +256,7 @@ describe('ClustersFile', () => {
     )
   })
 
-  test('plain HTTP to this host is allowed for mirrors and refused for authorization', async () => {
+  test('allows plain HTTP to this host for mirrors, but not for authorization', async () => {
     await writeKubeconfig('a', 'http://127.0.0.1:8080')
     await writeFile(path, file([{ name: 'a', kubeconfig: 'a', mirror: {} }]))
     ;(await ClustersFile.open(path, { log: silentLog })).stop()

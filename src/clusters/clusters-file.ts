@@ -1,6 +1,7 @@
-/** The file of `--clusters-file`: the clusters that are mirrored, or that authorise their readers. */
+/** The file of `--clusters-file`: clusters that are mirrored or that authorise their readers. */
 import { readBounded } from '../lib/files/bounded-file.ts'
-import { follow, type OnLook } from '../lib/files/follow.ts'
+import { errorIn } from '../lib/files/config-fields.ts'
+import { follow, type OnPoll } from '../lib/files/follow.ts'
 import type { Log } from '../lib/log/log.ts'
 import {
   type ClusterSection,
@@ -16,29 +17,28 @@ const KUBECONFIG_INTERVAL_MS = 5000
 
 /**
  * A cluster of the file. The object is replaced when its section of the file or the address in its
- * kubeconfig changes, and kept when only credentials are renewed.
+ * kubeconfig changes, but not when only credentials are renewed.
  */
 export interface ClusterConfig {
   readonly name: string
-  /** The server and the credentials as they are now; undefined when the file has no kubeconfig. */
+  /** Returns the current server and credentials; undefined without a kubeconfig in the file. */
   readonly kubeconfig: (() => KubeconfigServer) | undefined
-  /** Undefined: not mirrored. */
+  /** Undefined when the cluster is not mirrored. */
   readonly mirror: MirrorConfig | undefined
-  /** Who authorises readers: the roles of this server, or the cluster itself. */
+  /** Whether the roles of this server or the cluster itself authorise readers. */
   readonly authorization: 'rbac' | 'origin'
-  /** Which tokens the cluster may see; undefined: none. */
+  /** Tokens that may be sent to the cluster; undefined when none may. */
   readonly tokens?: ClusterTokens | undefined
 }
 
-/** What a part of the server needs of a clusters file. */
 export type ClustersSource = Pick<ClustersFile, 'clusters' | 'certificates' | 'onChange'>
 
 export interface ClustersFileOptions {
   readonly log: Log
-  readonly onLook?: OnLook | undefined
+  readonly onPoll?: OnPoll | undefined
 }
 
-/** The content of the file with the kubeconfig files that it names. */
+/** The content of the file and of the kubeconfig files that it names. */
 interface Loaded {
   readonly content: Buffer
   readonly clusters: readonly LoadedCluster[]
@@ -57,19 +57,19 @@ interface Member {
 }
 
 /**
- * Follows the file and the kubeconfig files that it names. While a changed file cannot be used, the
- * last usable version stays in effect; a kubeconfig that cannot be used affects no other cluster.
+ * Follows the file and the kubeconfig files that it names. While a changed file is invalid, the last
+ * valid version stays in effect; an invalid kubeconfig affects no other cluster.
  */
 export class ClustersFile {
   readonly #options: ClustersFileOptions
   #members: ReadonlyMap<string, Member> = new Map()
   #clusters: ReadonlyMap<string, ClusterConfig> = new Map()
   readonly #listeners: (() => void)[] = []
-  /** Files that cannot be used at present. */
+  /** Files that are currently invalid. */
   readonly #unusable = new Set<string>()
   readonly #follower: { stop(): void }
 
-  /** Rejects if a file cannot be used; the error has file and field. */
+  /** Rejects if a file is invalid; the error names the file and the field. */
   static async open(path: string, options: ClustersFileOptions): Promise<ClustersFile> {
     return new ClustersFile(path, await load(path), options)
   }
@@ -87,24 +87,24 @@ export class ClustersFile {
         this.#notify()
       },
       onProblem: (err) => log.warn('Clusters file not reloaded', { err }),
-      onMended: () => log.info('Clusters file valid again, unchanged', { file: path }),
-      onLook: (isUsable, hasChanged) => this.#looked(path, isUsable, hasChanged),
+      onRecovered: () => log.info('Clusters file valid again, unchanged', { file: path }),
+      onPoll: (isUsable, hasChanged) => this.#polled(path, isUsable, hasChanged),
     })
   }
 
-  /** By name, in the order of the file. A new map after each change. */
+  /** Keyed by name, in the order of the file. Each change creates a new map. */
   get clusters(): ReadonlyMap<string, ClusterConfig> {
     return this.#clusters
   }
 
-  /** PEM: the client certificates and authorities of all clusters. */
+  /** The client certificates and authorities of all clusters, as PEM. */
   get certificates(): string {
     return [...this.#members.values()]
       .flatMap(({ server }) => [server?.ca ?? '', server?.clientCertificate?.cert ?? ''])
       .join('\n')
   }
 
-  /** `listener` is called after each change of `clusters`. */
+  /** Calls `listener` after each change of `clusters`. */
   onChange(listener: () => void): void {
     this.#listeners.push(listener)
   }
@@ -118,9 +118,9 @@ export class ClustersFile {
     const members = new Map<string, Member>()
     for (const { section, server } of clusters) {
       const known = this.#members.get(section.name)
-      const isKept = known !== undefined && isSame(known, { section, server })
-      members.set(section.name, isKept ? known : this.#started({ section, server }))
-      if (isKept) known.server = server
+      const isUnchanged = known !== undefined && isSame(known, { section, server })
+      members.set(section.name, isUnchanged ? known : this.#started({ section, server }))
+      if (isUnchanged) known.server = server
     }
     for (const [name, old] of this.#members) {
       if (members.get(name) === old) continue
@@ -159,17 +159,17 @@ export class ClustersFile {
         this.#notify()
       },
       onProblem: (err) => log.warn('Kubeconfig of a cluster not reloaded', { ...fields, err }),
-      onMended: () => log.info('Kubeconfig of a cluster valid again, unchanged', fields),
-      onLook: (isUsable, hasChanged) => this.#looked(keyOf(section), isUsable, hasChanged),
+      onRecovered: () => log.info('Kubeconfig of a cluster valid again, unchanged', fields),
+      onPoll: (isUsable, hasChanged) => this.#polled(keyOf(section), isUsable, hasChanged),
       intervalMs: KUBECONFIG_INTERVAL_MS,
     })
     return member
   }
 
-  #looked(file: string, isUsable: boolean, hasChanged: boolean): void {
+  #polled(file: string, isUsable: boolean, hasChanged: boolean): void {
     if (isUsable) this.#unusable.delete(file)
     else this.#unusable.add(file)
-    this.#options.onLook?.(this.#unusable.size === 0, hasChanged)
+    this.#options.onPoll?.(this.#unusable.size === 0, hasChanged)
   }
 }
 
@@ -177,7 +177,7 @@ function configOf({ name, mirror, authorization, tokens }: ClusterSection): Clus
   return { name, mirror, authorization, tokens, kubeconfig: undefined }
 }
 
-/** A new object whose kubeconfig is that of the member at the time of each call. */
+/** A new object that returns the member's kubeconfig at the time of each call. */
 function liveConfig(member: Member): ClusterConfig {
   const { server } = member
   const config = configOf(member.section)
@@ -210,8 +210,7 @@ async function load(path: string, current?: Loaded): Promise<Loaded> {
     }
     return { content, clusters }
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(`${path}: ${why}`, { cause })
+    throw errorIn(path, cause)
   }
 }
 
@@ -220,7 +219,7 @@ async function loadServer(
   { path, context }: NonNullable<ClusterSection['kubeconfig']>,
   current?: KubeconfigServer,
 ): Promise<KubeconfigServer> {
-  // An origin whose responses decide who has access is always asked over TLS.
+  // An origin that decides who has access must be reached over TLS.
   const allowsLoopbackHttp = authorization !== 'origin'
   const server = await loadKubeconfig(path, { context, allowsLoopbackHttp }, current)
   if (/\/clusters\/(\*|%2a)\/?$/i.test(server.url.pathname)) {
@@ -233,7 +232,6 @@ async function inField<T>(field: string, result: Promise<T>): Promise<T> {
   try {
     return await result
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(`${field}: ${why}`, { cause })
+    throw errorIn(field, cause)
   }
 }

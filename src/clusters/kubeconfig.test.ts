@@ -30,7 +30,7 @@ describe('loadKubeconfig', () => {
   })
   const server = 'https://127.0.0.1:8443/authorize'
 
-  test('cluster and user of the current context are used; paths are relative to the file', async () => {
+  test('uses cluster and user of the current context, with paths relative to the file', async () => {
     await writeFile(join(folder, 'token'), `${SECRET}\n`)
     await writeFile(path, JSON.stringify(config({ server }, { tokenFile: 'token', token: 'old' })))
     const found = await loadKubeconfig(path)
@@ -42,7 +42,7 @@ describe('loadKubeconfig', () => {
     assert.equal((await loadKubeconfig(path, {}, found)).token, 'another')
   })
 
-  test('a context is selected by its name', async () => {
+  test('selects a context by its name', async () => {
     const contexts = [
       { name: 'x', context: { cluster: 'c', user: 'u' } },
       { name: 'y', context: { cluster: 'other' } },
@@ -54,7 +54,7 @@ describe('loadKubeconfig', () => {
     await assert.rejects(loadKubeconfig(path, { context: 'z' }), /no context named "z"/)
   })
 
-  test('http is allowed for servers on this host, where the caller allows it', async () => {
+  test('allows http for servers on this host if the caller does', async () => {
     const load = async (address: string) => {
       await writeFile(path, JSON.stringify(config({ server: address })))
       return (await loadKubeconfig(path, { allowsLoopbackHttp: true })).url.protocol
@@ -86,7 +86,7 @@ describe('loadKubeconfig', () => {
     ],
     [config({ server }, { username: 'x', password: SECRET }), /user\.username is not supported/],
     [config({ server }, { token: 7 }), /token must be a string/],
-    [config({ server }, { token: `${SECRET}\nx: y` }), /that a header cannot have/],
+    [config({ server }, { token: `${SECRET}\nx: y` }), /that are not allowed in a header/],
     [config({ server }, { 'client-key-data': 'eA==' }), /must be set together/],
     [config({ server, 'certificate-authority': 'missing.pem' }), /missing\.pem/],
     [
@@ -96,7 +96,7 @@ describe('loadKubeconfig', () => {
   ]
   for (const [content, expected] of wrong) {
     const text = typeof content === 'string' ? content : JSON.stringify(content)
-    test(`${text.slice(0, 300)} is refused: ${expected}`, async () => {
+    test(`rejects ${text.slice(0, 300)}: ${expected}`, async () => {
       await writeFile(path, text)
       await assert.rejects(loadKubeconfig(path), (error) => {
         assert.match(String(error), expected)

@@ -3,15 +3,15 @@ import { hash } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { readBounded } from '../lib/files/bounded-file.ts'
+import { errorIn } from '../lib/files/config-fields.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
 import { yamlDocuments } from '../lib/text/yaml-documents.ts'
 
-/** The server of a kubeconfig, with the credentials for it. */
 export interface KubeconfigServer {
   readonly url: URL
-  /** PEM; undefined trusts the public authorities that Node knows. */
+  /** PEM; when undefined, Node's public authorities are trusted. */
   readonly ca: string | undefined
-  /** The name that its certificate must have; undefined means the host of the URL. */
+  /** The name that the server's certificate must have; undefined means the host of the URL. */
   readonly serverName: string | undefined
   readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined
   readonly token: string | undefined
@@ -27,7 +27,7 @@ const INSTEAD_OF_PROGRAMS =
 const INSTEAD_OF_PASSWORDS = 'use token, tokenFile or a client certificate'
 const INSTEAD_OF_IMPERSONATION = 'use credentials of that user'
 
-/** Credentials that need a program or a password are refused, not ignored; with what to use. */
+/** Unsupported kinds of credentials, which are rejected rather than ignored, with alternatives. */
 const REFUSED_IN_USER: Readonly<Record<string, string>> = {
   exec: INSTEAD_OF_PROGRAMS,
   'auth-provider': INSTEAD_OF_PROGRAMS,
@@ -43,15 +43,15 @@ const REFUSED_IN_CLUSTER: Readonly<Record<string, string>> = {
 }
 
 export interface KubeconfigOptions {
-  /** The name of the context to use; undefined for the current context of the file. */
+  /** Default: the current context of the file. */
   readonly context?: string | undefined
-  /** Whether `http:` is allowed for a server on this host. Never allowed for other hosts. */
+  /** Whether `http:` is allowed for a server on this host. It never is for other hosts. */
   readonly allowsLoopbackHttp?: boolean
 }
 
 /**
- * Rejects if the file cannot be used; the error has file and field. Returns `current` itself when
- * the content of all files is unchanged, also of those that it names (`tokenFile`).
+ * Rejects if the file is invalid; the error names the file and the field. Returns `current` itself
+ * when the file and all files that it names, such as `tokenFile`, are unchanged.
  */
 export async function loadKubeconfig(
   path: string,
@@ -68,8 +68,7 @@ export async function loadKubeconfig(
     checkCredentials(found)
     return { ...found, fingerprint }
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(`${path}: ${why}`, { cause })
+    throw errorIn(path, cause)
   }
 }
 
@@ -106,7 +105,7 @@ function serverUrl(server: string | undefined, { allowsLoopbackHttp }: Kubeconfi
   return url
 }
 
-/** Whether this is plain HTTP to this host, which no one else on the network can read. */
+/** Whether this is plain HTTP to this host, which nobody on the network can read. */
 export function isLoopbackHttp({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
@@ -115,12 +114,12 @@ async function tokenOf(user: JsonObject, files: Files): Promise<string | undefin
   const file = textOf(user, 'tokenFile')
   const token = file === undefined ? textOf(user, 'token') : (await files.text(file)).trim()
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
-    throw new Error('the token is empty or has characters that a header cannot have')
+    throw new Error('the token is empty or has characters that are not allowed in a header')
   }
   return token
 }
 
-/** Finds an invalid certificate when the file is loaded, not with the first request. */
+/** Rejects an invalid certificate when the file is loaded, not with the first request. */
 function checkCredentials({ ca, clientCertificate }: Omit<KubeconfigServer, 'fingerprint'>): void {
   createSecureContext({ ...(ca === undefined ? {} : { ca }), ...clientCertificate })
 }
@@ -189,7 +188,7 @@ class Files {
     this.#folder = folder
   }
 
-  /** `<name>-data` in base64, or the file that `<name>` names; the former wins, as in client-go. */
+  /** `<name>-data` in base64 or the file named by `<name>`. The former wins, as in client-go. */
   async dataOrFile(part: JsonObject, name: string): Promise<string | undefined> {
     const data = textOf(part, `${name}-data`)
     if (data !== undefined) return Buffer.from(data, 'base64').toString()

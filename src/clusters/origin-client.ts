@@ -19,15 +19,15 @@ export interface OriginClientOptions {
 
 export interface OriginRequest {
   readonly method: 'GET' | 'POST'
-  /** With query, below the path of the server's URL. '' is that URL itself. */
+  /** Relative to the path of the server's URL, with the query; '' is that URL itself. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: Buffer
-  /** Ends the request, and the response while its body is read. */
+  /** Aborts the request, or the response while its body is being read. */
   readonly signal: AbortSignal
-  /** From the start of the request, connecting included, until the response headers. */
+  /** Limits the time from the start of the request, including connecting, to its headers. */
   readonly headersTimeoutMs: number
-  /** How long the reader of the body waits for the next bytes; undefined: forever. */
+  /** How long the reader of the body waits for the next bytes. Default: forever. */
   readonly idleTimeoutMs?: number
 }
 
@@ -35,26 +35,26 @@ export interface OriginResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   /**
-   * Can be iterated once; bytes are read from the socket no faster than they are taken. Rejects
-   * with an OriginClientError when the connection breaks or is idle for too long, and with the
-   * reason of the signal when that was aborted. An iteration that is left early disposes.
+   * Can be iterated once, with backpressure. Rejects with an OriginClientError when the connection
+   * breaks or is idle for too long, and with the signal's reason when that was aborted. Leaving the
+   * iteration early disposes of the response.
    */
   readonly body: AsyncIterable<Buffer>
-  /** Must be called unless the body was read to its end: else the connection stays in use. */
+  /** Must be called unless the body was read to its end; otherwise the connection stays in use. */
   dispose(): void
 }
 
-/** A request to an origin got no response, or not all of it. The message has no credentials. */
+/** A request got no response, or only a part of it. The message contains no credentials. */
 export class OriginClientError extends Error {
   override readonly name = 'OriginClientError'
 }
 
 /**
- * An HTTP/1.1 client for one server of a kubeconfig, with keep-alive connections. `source` is
- * called for each request, so that a renewed token or certificate is used from the next request
- * on; requests in flight keep their connections. Redirects are not followed. A request that a
- * server dropped together with an idle connection is sent again: only requests that change nothing
- * may be sent (reads and reviews).
+ * An HTTP/1.1 client for one server of a kubeconfig, with keep-alive connections. `source` is called
+ * for each request, so that the next request uses a renewed token or certificate; requests in flight
+ * keep their connections. Redirects are not followed. A request that the server dropped together with
+ * an idle connection is sent again, so only requests that change nothing are allowed (reads and
+ * reviews).
  */
 export class OriginClient {
   readonly #source: () => KubeconfigServer
@@ -136,7 +136,7 @@ export class OriginClient {
     return request
   }
 
-  /** The agent for these credentials. The connections of an earlier one close when they are free. */
+  /** The agent for these credentials. Connections of an earlier agent close once they are free. */
   #connectionsTo(server: KubeconfigServer): Connections {
     const known = this.#connections
     if (known !== undefined && isSamePeer(known.server, server)) return known
@@ -176,7 +176,7 @@ function connectionsTo(server: KubeconfigServer, socketsMax: number): Connection
   return { server, agent, start: (options) => https.request(options) }
 }
 
-/** Whether connections made for one can be used for the other. A token is sent per request. */
+/** Whether connections made for one can be used for the other. Tokens are sent per request. */
 function isSamePeer(one: KubeconfigServer, other: KubeconfigServer): boolean {
   return (
     one === other ||
@@ -199,12 +199,11 @@ function retire(agent: http.Agent): void {
 async function headersOf(request: ClientRequest, ended: AbortSignal): Promise<IncomingMessage> {
   try {
     const [response] = (await once(request, 'response', { signal: ended })) as [IncomingMessage]
-    // The reader of the body gets errors of the connection; without a listener they would end the
-    // process.
+    // The reader of the body gets connection errors; without a listener they would end the process.
     request.on('error', () => {})
     return response
   } catch (error) {
-    // Errors after this one have no other listener.
+    // Later errors have no other listener.
     request.on('error', () => {}).destroy()
     throw error
   }
@@ -217,7 +216,7 @@ function responseOf(
   const abort = (): void => void message.destroy()
   const listener = new AbortListener(signal, abort)
   message.once('close', () => listener[Symbol.dispose]())
-  // Without a reader, an error of the connection is not an exception; a reader gets it.
+  // A reader gets connection errors; without one they must not become uncaught exceptions.
   message.on('error', () => {})
   return {
     status: message.statusCode ?? 0,
@@ -232,46 +231,30 @@ async function* bytesOf(
   signal: AbortSignal,
   idleTimeoutMs: number | undefined,
 ): AsyncGenerator<Buffer, void, undefined> {
-  const idle = new IdleTimer(message, idleTimeoutMs)
+  // Runs only while the reader waits: the time in which it is busy does not count.
+  let timer: NodeJS.Timeout | undefined
+  let isIdle = false
+  const startTimer = (): void => {
+    if (idleTimeoutMs === undefined) return
+    timer = setTimeout(() => {
+      isIdle = true
+      message.destroy()
+    }, idleTimeoutMs)
+  }
   try {
-    idle.waits()
+    startTimer()
     for await (const chunk of message as AsyncIterable<Buffer>) {
-      idle.stops()
+      clearTimeout(timer)
       yield chunk
-      idle.waits()
+      startTimer()
     }
   } catch (cause) {
     signal.throwIfAborted()
-    const why = idle.hasEnded ? `no bytes for ${idleTimeoutMs} ms` : textOf(cause)
+    const why = isIdle ? `no bytes for ${idleTimeoutMs} ms` : textOf(cause)
     throw new OriginClientError(`the response broke off: ${why}`, { cause })
   } finally {
-    idle.stops()
+    clearTimeout(timer)
     message.destroy()
-  }
-}
-
-/** Ends a response when its reader waits too long. Time in which the reader is busy does not count. */
-class IdleTimer {
-  hasEnded = false
-  readonly #message: IncomingMessage
-  readonly #timeoutMs: number | undefined
-  #timer: NodeJS.Timeout | undefined
-
-  constructor(message: IncomingMessage, timeoutMs: number | undefined) {
-    this.#message = message
-    this.#timeoutMs = timeoutMs
-  }
-
-  waits(): void {
-    if (this.#timeoutMs === undefined) return
-    this.#timer = setTimeout(() => {
-      this.hasEnded = true
-      this.#message.destroy()
-    }, this.#timeoutMs)
-  }
-
-  stops(): void {
-    clearTimeout(this.#timer)
   }
 }
 

@@ -12,9 +12,8 @@ import { jsonKind, StructDecoder, TypeMismatch } from './struct/struct-decoding.
 import { parseYaml } from './yaml/yaml.ts'
 
 /**
- * Decodes the body of a delete; throws a StatusError: 400, or 413 if the body has too many values.
- * The options are the same in every API version, so any version is accepted; unknown names are
- * ignored.
+ * Decodes the body of a delete. Throws a StatusError: 400, or 413 if the body has too many values.
+ * The options are the same in every API version, so any version is accepted. Ignores unknown names.
  */
 export function decodeDeleteOptions(
   body: Buffer,

@@ -30,7 +30,7 @@ describe('documentBody', () => {
     }
   })
 
-  it('undefined members are left out', () => {
+  it('omits undefined members', () => {
     const document = { metadata: { continue: undefined } }
     assert.equal(
       documentBody({ mediaType: 'application/yaml', isPretty: false }, document),

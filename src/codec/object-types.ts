@@ -1,5 +1,5 @@
-/** Schemas of the kinds besides events that can only be read, with their protobuf field numbers. */
-import { type Field, objectMetaType, StructType } from '../api/schema.ts'
+/** Schemas of the read-only kinds besides events, with their protobuf field numbers. */
+import { type Field, field, objectMetaType, StructType } from '../api/schema.ts'
 import { listMetaType } from './struct/meta-types.ts'
 
 export const metadataField: Field = {
@@ -23,9 +23,7 @@ export const namespaceType: StructType = new StructType('Namespace', [
     name: 'status',
     number: 3,
     type: {
-      struct: new StructType('NamespaceStatus', [
-        { name: 'phase', number: 1, type: 'string', doc: 'Always `Active`.' },
-      ]),
+      struct: new StructType('NamespaceStatus', [field('phase', 1, 'string', 'Always `Active`.')]),
     },
     whenUnset: '{}',
     doc: 'State of the namespace.',
@@ -33,12 +31,7 @@ export const namespaceType: StructType = new StructType('Namespace', [
 ])
 
 const clusterMirrorType: StructType = new StructType('ClusterMirror', [
-  {
-    name: 'state',
-    number: 1,
-    type: 'string',
-    doc: '`Waiting`, `Syncing`, `Following` or `Stalled`.',
-  },
+  field('state', 1, 'string', '`Waiting`, `Syncing`, `Following` or `Stalled`.'),
   {
     name: 'lagSeconds',
     number: 2,
@@ -46,29 +39,24 @@ const clusterMirrorType: StructType = new StructType('ClusterMirror', [
     keepsZero: true,
     doc: 'How far the mirror is behind the origin, if that is known.',
   },
-  { name: 'message', number: 3, type: 'string', doc: 'What the mirror does, or why it stalls.' },
+  field('message', 3, 'string', 'What the mirror does, or why it stalls.'),
 ])
 
 const clusterStatusType: StructType = new StructType('ClusterStatus', [
   { name: 'events', number: 1, type: 'int64', whenUnset: '0', doc: 'Number of stored events.' },
-  {
-    name: 'oldestEventTime',
-    number: 2,
-    type: 'time',
-    doc: 'When the oldest of these events was last written.',
-  },
-  {
-    name: 'lastEventTime',
-    number: 3,
-    type: 'time',
-    doc: 'When an event was written last, of those that are still stored.',
-  },
-  {
-    name: 'mirror',
-    number: 4,
-    type: { struct: clusterMirrorType },
-    doc: 'The mirror of the cluster; unset for a cluster that is not mirrored.',
-  },
+  field('oldestEventTime', 2, 'time', 'When the oldest of these events was last written.'),
+  field(
+    'lastEventTime',
+    3,
+    'time',
+    'When an event was written last, of those that are still stored.',
+  ),
+  field(
+    'mirror',
+    4,
+    { struct: clusterMirrorType },
+    'The mirror of the cluster; unset for a cluster that is not mirrored.',
+  ),
 ])
 
 export const clusterType: StructType = new StructType('Cluster', [
@@ -84,12 +72,7 @@ export const clusterType: StructType = new StructType('Cluster', [
 
 export function listTypeOf(type: StructType, doc: string): StructType {
   return new StructType(`${type.name}List`, [
-    {
-      name: 'metadata',
-      number: 1,
-      type: { struct: listMetaType },
-      doc: 'Standard list metadata.',
-    },
+    field('metadata', 1, { struct: listMetaType }, 'Standard list metadata.'),
     { name: 'items', number: 2, type: { listOf: type }, isRequired: true, doc },
   ])
 }

@@ -6,11 +6,11 @@ export interface Representation {
   readonly mediaType: 'application/json' | 'application/yaml' | typeof PROTOBUF
   /** The object itself, a table of its printed columns, or its metadata only. */
   readonly as: 'object' | 'table' | 'partial'
-  /** The version of the table or partial object; both versions have the same content. */
+  /** The version of the table or partial object. Both versions have the same content. */
   readonly metaVersion: MetaVersion
   /** The object that the rows of a table contain besides their cells. */
   readonly includeObject: IncludeObject
-  /** Indented for people to read; JSON only. */
+  /** Whether JSON is indented for people to read. */
   readonly isPretty: boolean
 }
 

@@ -165,7 +165,7 @@ const rulesReviewType: StructType = new StructType('SelfSubjectRulesReview', [
   },
 ])
 
-/** Lists of strings by name. The server never decodes it, so no fields are declared. */
+/** Lists of strings, keyed by name. The server never decodes it, so it declares no fields. */
 export const userExtraType: StructType = new StructType('UserExtra', [])
 
 const selfReviewType: StructType = new StructType('SelfSubjectReview', [
@@ -199,13 +199,13 @@ const selfReviewType: StructType = new StructType('SelfSubjectReview', [
   },
 ])
 
-/** Self reviews by API group. */
+/** Keyed by API group. */
 export const reviewTypes: ReadonlyMap<string, readonly StructType[]> = new Map([
   ['authentication.k8s.io', [selfReviewType]],
   ['authorization.k8s.io', [accessReviewType, rulesReviewType]],
 ])
 
-/** Self reviews by kind, reduced to their spec: callers do not set the other fields. */
+/** Keyed by kind, reduced to the spec, since callers do not set the other fields. */
 export const reviewSpecTypes: ReadonlyMap<string, StructType> = new Map(
   [...reviewTypes.values()].flat().map((type) => [type.name, onlySpec(type)]),
 )

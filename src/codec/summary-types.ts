@@ -1,4 +1,4 @@
-/** Schemas of the objects that summaries of events consist of, with their protobuf field numbers. */
+/** Schemas of summaries and histograms of events, with their protobuf field numbers. */
 import { type Field, StructType } from '../api/schema.ts'
 import { metadataField } from './object-types.ts'
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { DevCredentials } from './credentials.ts'
 
-test('dev credentials have one token for server and client, in files that only the owner reads', async () => {
+test('dev credentials: have one token for server and client, in files that only the owner can read', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tidings-credentials-'))
   try {
     const credentials = await DevCredentials.create(folder)

@@ -6,12 +6,12 @@ const TOKEN_BYTES = 16
 /** Other users of this host can reach the port, so they must not be able to read the token. */
 const OWNER_ONLY = 0o600
 
-/** The credentials of the user of `tidings dev`: a token, in files for the server and kubectl. */
+/** The token of the user of `tidings dev`, in files for the server and kubectl. */
 export class DevCredentials {
   readonly token: string
-  /** For --token-auth-file. */
+  /** Path for --token-auth-file. */
   readonly tokenFile: string
-  /** For `kubectl --kubeconfig`. */
+  /** Path for `kubectl --kubeconfig`. */
   readonly kubeconfig: string
 
   /** Generates a token and writes the server's file. The kubeconfig needs the server's address. */
@@ -28,7 +28,6 @@ export class DevCredentials {
     this.kubeconfig = join(folder, 'kubeconfig')
   }
 
-  /** `server` is the URL of the server, `certFile` its certificate. */
   async writeKubeconfig(server: string, certFile: string): Promise<void> {
     // JSON is valid YAML, and it quotes any path correctly.
     const config = {

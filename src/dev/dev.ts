@@ -7,62 +7,66 @@ import { EtcdProcess } from './etcd-process.ts'
 import type { UserContext } from './user-kubeconfig.ts'
 
 /**
- * By default etcd keeps the last 100,000 entries of its log in memory, and 5,000 more for
- * followers. Group commit makes entries of 50 kB and more, so that would be gigabytes. A single
- * member has no followers that could need them.
+ * By default etcd retains the last 100,000 entries of its log in memory, and 5,000 more for followers.
+ * Group commit creates entries of 50 kB and more, so that would be gigabytes. A single member has no
+ * followers that could need them.
  */
 const smallLog = ['--snapshot-count=1000', '--experimental-snapshot-catchup-entries=100']
 
-/** It holds credentials. */
+/** The folder contains credentials. */
 const OWNER_ONLY_FOLDER = 0o700
 const OWNER_ONLY_FILE = 0o600
 
 /**
- * A private etcd, by default in a temporary folder, which is deleted when the process exits. It
- * listens on loopback, which other users of this host and web pages reach too: so it responds only
- * to the holder of a key that the user of this process can read, and nobody else.
+ * A private etcd, by default in a temporary folder that is deleted when the process exits. It listens
+ * on loopback, which other users of this host and web pages can reach too, so it responds only to the
+ * holder of a key that nobody but the user of this process can read.
  */
 export class DevEtcd {
   readonly endpoint: string
-  /** The certificate is its own authority, and that of etcd, its peers and its clients. */
+  /** One self-signed certificate for etcd, its peers and its clients. */
   readonly tls: CertificateFiles
   /** Contains etcd's data, the server's certificate and the credentials. */
   readonly folder: string
-  /** Whether the folder stays when the process exits. */
-  readonly isKept: boolean
+  /** Whether the folder outlives the process. */
+  readonly isPersistent: boolean
   readonly #process: EtcdProcess
   #isStopping = false
 
   /**
    * Without `binary`, etcd is searched in `searchPath`, a list of folders as in PATH. Without
-   * `keptIn`, a folder, nothing is kept.
+   * `dataDir`, nothing outlives the process.
    */
   static async start(options: {
     readonly binary: string | undefined
     readonly searchPath: string
-    readonly keptIn: string | undefined
+    readonly dataDir: string | undefined
   }): Promise<DevEtcd> {
     const program = options.binary ?? (await findEtcd(options.searchPath))
-    const folder = options.keptIn === undefined ? await temporaryFolder() : resolve(options.keptIn)
+    const { dataDir } = options
+    const folder = dataDir === undefined ? await temporaryFolder() : resolve(dataDir)
     await mkdir(folder, { recursive: true, mode: OWNER_ONLY_FOLDER })
-    const dataDir = join(folder, 'etcd')
     const tls = await writeCertificate(folder)
     const etcd = await EtcdProcess.start({
       binary: program,
-      dataDir,
+      dataDir: join(folder, 'etcd'),
       tls: { ca: tls.cert, ...tls },
       requiresClientCertificate: true,
       args: smallLog,
     })
-    return new DevEtcd(folder, { etcd, tls, isKept: options.keptIn !== undefined })
+    return new DevEtcd(folder, { etcd, tls, isPersistent: dataDir !== undefined })
   }
 
   private constructor(
     folder: string,
-    parts: { readonly etcd: EtcdProcess; readonly tls: CertificateFiles; readonly isKept: boolean },
+    parts: {
+      readonly etcd: EtcdProcess
+      readonly tls: CertificateFiles
+      readonly isPersistent: boolean
+    },
   ) {
-    const { etcd, tls, isKept } = parts
-    this.isKept = isKept
+    const { etcd, tls, isPersistent } = parts
+    this.isPersistent = isPersistent
     this.tls = tls
     this.endpoint = etcd.endpoint
     this.folder = folder
@@ -73,7 +77,7 @@ export class DevEtcd {
     return join(this.folder, 'certs')
   }
 
-  /** Calls back when etcd exits before it is stopped. */
+  /** Calls `callback` when etcd exits before it is stopped. */
   onUnexpectedEnd(callback: () => void): void {
     void this.#process.exited.then(() => {
       if (!this.#isStopping) callback()
@@ -91,23 +95,23 @@ interface CertificateFiles {
   readonly key: string
 }
 
-/** A new one for each start: files of an earlier start may have been copied. */
+/** A new certificate for each start, since files of an earlier start may have been copied. */
 async function writeCertificate(folder: string): Promise<CertificateFiles> {
   const { cert, key } = await makeSelfSigned(['127.0.0.1', 'localhost'], { isForClients: true })
   const files = { cert: join(folder, 'etcd.crt'), key: join(folder, 'etcd.key') }
-  // Removed first: the mode of a file that exists would stay.
+  // Removed first, since an existing file would keep its mode.
   for (const file of Object.values(files)) rmSync(file, { force: true })
   await writeFile(files.cert, cert, { mode: OWNER_ONLY_FILE })
   await writeFile(files.key, key, { mode: OWNER_ONLY_FILE })
   return files
 }
 
-/** The text for the user: the addresses, and commands to paste into another terminal. */
+/** The addresses, and commands to paste into another terminal. */
 export function devBanner(parts: {
   readonly server: { readonly url: string; readonly certFile: string; readonly group: string }
-  /** Undefined: the web page is not served. */
+  /** Undefined when the web page is not served. */
   readonly code: string | undefined
-  readonly etcd: Pick<DevEtcd, 'endpoint' | 'tls' | 'folder' | 'isKept'>
+  readonly etcd: Pick<DevEtcd, 'endpoint' | 'tls' | 'folder' | 'isPersistent'>
   readonly credentials: { readonly token: string; readonly kubeconfig: string }
   readonly mirrored: Pick<UserContext, 'context' | 'server' | 'clusterName'> | undefined
 }): string {
@@ -139,7 +143,7 @@ etcd responds only with its key:
 
   etcdctl --endpoints ${etcd.endpoint} --cacert ${etcd.tls.cert} --cert ${etcd.tls.cert} --key ${etcd.tls.key} endpoint status
 
-All data is in ${etcd.folder} and is ${etcd.isKept ? 'kept' : 'deleted'} when tidings stops.
+All data is in ${etcd.folder} and is ${etcd.isPersistent ? 'kept' : 'deleted'} when tidings stops.
 Press Ctrl-C to stop.
 
 `
@@ -185,6 +189,6 @@ async function findEtcd(searchPath: string): Promise<string> {
     if (isProgram) return candidate
   }
   throw new Error(
-    'no etcd program in PATH: install etcd 3.5.28 or newer, or set --etcd-binary=<path>; in a checkout, "npm run etcd" downloads one for "npm run dev"',
+    'no etcd program in PATH: install etcd 3.5.28 or newer, or set --etcd-binary=<path>; in a checkout, "npm run tools -- etcd" downloads one for "npm run dev"',
   )
 }

@@ -17,28 +17,27 @@ import { pause } from '../lib/abort.ts'
 export interface EtcdPorts {
   readonly client: number
   readonly peer: number
-  /** Where etcd serves /health and /metrics: without TLS, unless a client certificate is required. */
+  /** Serves /health and /metrics, without TLS unless a client certificate is required. */
   readonly metrics: number
 }
 
 export interface EtcdProcessOptions {
-  /** The etcd program. */
   readonly binary: string
-  /** Kept between starts; etcd creates it when it is missing. */
+  /** Reused by later starts; etcd creates it when it is missing. */
   readonly dataDir: string
   readonly name?: string | undefined
-  /** Default: free ports that the kernel chooses. */
+  /** Default: free ports chosen by the kernel. */
   readonly ports?: EtcdPorts | undefined
-  /** All members, this one included. Default: a cluster of this member alone. */
+  /** All members, including this one. Default: only this one. */
   readonly cluster?: readonly { readonly name: string; readonly peerPort: number }[] | undefined
-  /** PEM files; clients must then present a certificate that `ca` signed. */
+  /** PEM files. If set, clients must present a certificate signed by `ca`. */
   readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string } | undefined
   /**
-   * Whether nobody gets a response without a certificate, at any port: peers and metrics use `tls`
-   * as well, and there is no gateway for plain HTTP requests.
+   * Whether every port requires a client certificate: peers and metrics use `tls` as well, and there
+   * is no gateway for plain HTTP requests.
    */
   readonly requiresClientCertificate?: boolean | undefined
-  /** Further flags, after ours. */
+  /** Additional flags. */
   readonly args?: readonly string[] | undefined
   readonly startTimeoutMs?: number | undefined
   /** Whether `start` waits for a healthy cluster (default) or only for this member. */
@@ -50,10 +49,10 @@ const defaultStartTimeoutMs = 20_000
 const defaultStopTimeoutMs = 5_000
 const healthTimeoutMs = 1_000
 const healthIntervalMs = 50
-/** How often a start is attempted when another process takes the ports that were free. */
+/** Start attempts when other processes take the ports that were free. */
 const portAttempts = 5
-/** The last lines of etcd's log, which are shown when it does not start. */
-const logLinesKept = 30
+/** Log lines that are shown when etcd does not start. */
+const logLinesMax = 30
 
 export class EtcdProcess {
   /** The URL for clients. */
@@ -67,7 +66,7 @@ export class EtcdProcess {
   readonly #log: string[] = []
   #hasExited = false
 
-  /** Resolves when etcd is healthy; rejects, with the last lines of its log, on a timeout. */
+  /** Resolves when etcd is healthy; on a timeout, rejects with the last lines of its log. */
   static async start(options: EtcdProcessOptions): Promise<EtcdProcess> {
     for (let attempt = 1; ; attempt++) {
       const ports = options.ports ?? (await reservePorts())
@@ -97,7 +96,7 @@ export class EtcdProcess {
       })
     })
     if (child.stderr !== null) {
-      createInterface({ input: child.stderr }).on('line', (line) => this.#keep(line))
+      createInterface({ input: child.stderr }).on('line', (line) => this.#append(line))
     }
     // The child must not keep this process alive; when this process exits, the guard kills etcd.
     child.unref()
@@ -109,7 +108,7 @@ export class EtcdProcess {
   static async #spawn(options: EtcdProcessOptions, ports: EtcdPorts): Promise<EtcdProcess> {
     const child = spawn(options.binary, flags(options, ports), {
       stdio: ['ignore', 'ignore', 'pipe'],
-      // A process group of its own: Ctrl-C must reach only this process, which stops etcd last.
+      // A separate process group: Ctrl-C must reach only this process, which stops etcd last.
       detached: true,
     })
     await once(child, 'spawn')
@@ -132,7 +131,7 @@ export class EtcdProcess {
     clearTimeout(timer)
   }
 
-  /** Kills etcd at once, as in a crash. */
+  /** Kills etcd immediately, as in a crash. */
   async kill(): Promise<void> {
     this.signal('SIGKILL')
     // This process must not exit while a caller waits for the child to exit.
@@ -167,13 +166,13 @@ export class EtcdProcess {
     return this.#log.some((line) => line.includes('address already in use'))
   }
 
-  #keep(line: string): void {
+  #append(line: string): void {
     this.#log.push(line)
-    if (this.#log.length > logLinesKept) this.#log.shift()
+    if (this.#log.length > logLinesMax) this.#log.shift()
   }
 }
 
-/** Three ports that are free now; another process may still take them. */
+/** Three ports that are currently free; another process may still take them. */
 export async function reservePorts(): Promise<EtcdPorts> {
   const servers = await Promise.all([listen(), listen(), listen()])
   const [client, peer, metrics] = servers.map((server) => (server.address() as AddressInfo).port)
@@ -236,13 +235,13 @@ function flags(options: EtcdProcessOptions, ports: EtcdPorts): string[] {
   ]
 }
 
-/** The files that every port uses; undefined when plain HTTP is allowed somewhere. */
+/** The files that every port uses; undefined when some port allows plain HTTP. */
 function requiredTls({
   requiresClientCertificate,
   tls,
 }: EtcdProcessOptions): EtcdProcessOptions['tls'] {
   if (requiresClientCertificate === true && tls === undefined)
-    throw new Error('an etcd that requires client certificates needs its own')
+    throw new Error('an etcd that requires client certificates needs its own certificate')
   return requiresClientCertificate === true ? tls : undefined
 }
 

@@ -1,7 +1,7 @@
 /**
- * Credentials from a program that the user's kubeconfig names (`exec`), as cloud providers install
- * it: client.authentication.k8s.io ExecCredential. They are written to files that the server reads
- * again when they change, and renewed before they expire.
+ * Credentials from a program named in the user's kubeconfig (`exec`), such as those of cloud providers:
+ * client.authentication.k8s.io ExecCredential. They are written to files, which the server reads again
+ * when they change, and renewed before they expire.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,25 +12,24 @@ import { isObject, type JsonObject, memberOf, textOf } from '../lib/json.ts'
 
 const TIMEOUT_MS = 120_000
 const OUTPUT_BYTES_MAX = 1024 * 1024
-/** Credentials without a time of expiry are renewed this often. */
+/** How often credentials without an expiry time are renewed. */
 const RENEW_MS = 10 * 60_000
-/** How long before they expire credentials are renewed. */
+/** How long before their expiry credentials are renewed. */
 const EARLY_MS = 2 * 60_000
 const RENEW_MS_MIN = 30_000
 const OWNER_ONLY = 0o600
 
-/** The program and how it is called. */
 export interface ExecPlugin {
   readonly command: string
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly apiVersion: string
   readonly providesClusterInfo: boolean
-  /** Empty when there is none. */
+  /** May be empty. */
   readonly installHint: string
 }
 
-/** Undefined when the user has no such program. */
+/** Undefined when the user entry names no program. */
 export function execPluginOf(user: JsonObject, folder: string): ExecPlugin | undefined {
   const exec = memberOf(user, 'exec')
   if (!isObject(exec)) return undefined
@@ -58,21 +57,21 @@ function environmentEntry(entry: unknown): [string, string][] {
 }
 
 export interface ExecCredentialsOptions {
-  /** Where credentials are written. */
+  /** The folder that credentials are written to. */
   readonly folder: string
-  /** The cluster of the kubeconfig, for programs that want to know it. */
+  /** The cluster of the kubeconfig, which is passed to programs that ask for it. */
   readonly cluster: JsonObject
   readonly onFailure: (error: unknown) => void
 }
 
 export class ExecCredentials {
-  /** The user entry of a kubeconfig that has the credentials. */
+  /** The user entry for a kubeconfig with these credentials. */
   readonly user: JsonObject
   readonly #plugin: ExecPlugin
   readonly #options: ExecCredentialsOptions
   #timer: NodeJS.Timeout | undefined
 
-  /** Runs the program once; rejects with what it prints when it fails. */
+  /** Runs the program once; rejects when it fails. */
   static async start(
     plugin: ExecPlugin,
     options: ExecCredentialsOptions,
@@ -135,7 +134,7 @@ function renewalMs(expiration: string): number {
   return Math.max(RENEW_MS_MIN, Math.min(RENEW_MS, expiresAt - Date.now() - EARLY_MS))
 }
 
-/** The status of the ExecCredential that the program prints. */
+/** Returns the status of the ExecCredential that the program prints. */
 async function run(plugin: ExecPlugin, cluster: JsonObject): Promise<JsonObject> {
   const { command, args, apiVersion, installHint } = plugin
   const spec = {
@@ -143,7 +142,7 @@ async function run(plugin: ExecPlugin, cluster: JsonObject): Promise<JsonObject>
     ...(plugin.providesClusterInfo ? { cluster: clusterInfo(cluster) } : {}),
   }
   const child = spawn(command, args, {
-    // What the program needs to ask of the user appears in the user's terminal.
+    // Prompts of the program appear in the user's terminal.
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       // biome-ignore lint/style/noProcessEnv: the program is the user's own and needs its environment.
@@ -152,15 +151,15 @@ async function run(plugin: ExecPlugin, cluster: JsonObject): Promise<JsonObject>
       KUBERNETES_EXEC_INFO: JSON.stringify({ apiVersion, kind: 'ExecCredential', spec }),
     },
   })
-  // Rejects when the program cannot be started. It is awaited after the output, which ends first; a
-  // rejection until then is not unhandled.
+  // Rejects when the program cannot be started. It is awaited after the output, which ends first, so
+  // a rejection until then must not count as unhandled.
   const closed = once(child, 'close')
   closed.catch(() => {})
-  // Not the option of `spawn`, whose timer remains when the program cannot be started.
+  // Not the `timeout` of `spawn`, whose timer remains when the program cannot be started.
   const late = setTimeout(() => child.kill(), TIMEOUT_MS)
   try {
     const output = await collectBytes(child.stdout, OUTPUT_BYTES_MAX)
-    if (output === 'too-long') throw new Error('it prints too much')
+    if (output === 'too-long') throw new Error('it printed too much')
     const [code] = await closed
     if (code !== 0) throw new Error(`it exited with code ${code}`)
     return statusOf(output.toString())

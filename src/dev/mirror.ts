@@ -1,4 +1,4 @@
-/** `tidings dev --mirror`: the options of a server that mirrors the cluster of the user. */
+/** `tidings dev --mirror`: options of a server that mirrors the user's cluster. */
 import { writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -11,10 +11,9 @@ export interface DevMirrorOptions {
   readonly kubeconfig: string | undefined
 }
 
-/** The name of a cluster that the user has not named. */
+/** The default of --cluster-name. */
 const UNNAMED = 'local'
 
-/** The options that differ from those of the user, and the context that is mirrored. */
 export interface DevMirror {
   readonly options: { readonly clusterName: string; readonly clustersFile: string }
   readonly context: UserContext
@@ -28,7 +27,7 @@ export async function devMirror(
     log,
   }: {
     readonly folder: string
-    /** As in KUBECONFIG: a list of files. */
+    /** The value of KUBECONFIG: a list of files. */
     readonly userFiles: string | undefined
     readonly log: Log
   },

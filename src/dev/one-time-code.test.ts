@@ -5,19 +5,19 @@ import { OneTimeCode } from './one-time-code.ts'
 const MINUTE = 60_000
 
 describe('the one-time code', () => {
-  test('it has 128 bits, and another code each time', () => {
+  test('has 128 bits and differs each time', () => {
     const codes = [0, 1].map(() => new OneTimeCode('token', { now: () => 0 }).code)
     for (const code of codes) assert.match(code, /^[0-9a-f]{32}$/)
     assert.notEqual(codes[0], codes[1])
   })
 
-  test('it is exchanged once', () => {
+  test('is exchanged once', () => {
     const signIn = new OneTimeCode('token', { now: () => 0 })
     assert.equal(signIn.redeem(signIn.code), 'token')
     assert.equal(signIn.redeem(signIn.code), undefined)
   })
 
-  test('a wrong code gets nothing, and leaves the right one valid', () => {
+  test('stays valid after a wrong code', () => {
     const signIn = new OneTimeCode('token', { now: () => 0 })
     for (const code of [
       '',
@@ -30,7 +30,7 @@ describe('the one-time code', () => {
     assert.equal(signIn.redeem(signIn.code), 'token')
   })
 
-  test('it expires after ten minutes', () => {
+  test('expires after ten minutes', () => {
     let now = 5
     const signIn = new OneTimeCode('token', { now: () => now })
     const other = new OneTimeCode('token', { now: () => now })

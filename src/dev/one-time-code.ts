@@ -9,11 +9,11 @@ const VALID_MS = 10 * 60 * 1000
  * of a terminal or a browser, so the token itself must not be in it.
  */
 export class OneTimeCode {
-  /** Letters and digits only: terminals find the end of the link. */
+  /** Only letters and digits, so that terminals recognise the end of the link. */
   readonly code: string = randomBytes(CODE_BYTES).toString('hex')
   readonly #clock: Clock
   readonly #expiresAt: number
-  /** Undefined once it was exchanged. */
+  /** Undefined once it has been exchanged. */
   #token: string | undefined
 
   constructor(token: string, clock: Clock) {
@@ -22,9 +22,9 @@ export class OneTimeCode {
     this.#expiresAt = clock.now() + VALID_MS
   }
 
-  /** The token; undefined if the code is another one, was exchanged before, or has expired. */
+  /** The token; undefined if the code is wrong, has been exchanged before, or has expired. */
   redeem(code: string): string | undefined {
-    // Digests have equal lengths, and comparing them takes the same time whatever they are.
+    // Digests have equal lengths and are compared in constant time.
     const isSame = timingSafeEqual(digestOf(code), digestOf(this.code))
     if (!isSame || this.#clock.now() >= this.#expiresAt) return undefined
     const token = this.#token

@@ -59,7 +59,7 @@ describe('openUserContext', () => {
     await chmod(path, 0o700)
   }
 
-  test('the current context is that of the first file, with absolute paths', async () => {
+  test('uses the current context of the first file, with absolute paths', async () => {
     const opened = await open()
     assert.deepEqual(
       [opened.context, opened.server, opened.clusterName],
@@ -70,16 +70,16 @@ describe('openUserContext', () => {
     assert.equal(config.clusters[0].cluster['certificate-authority'], join(folder, 'ca.crt'))
   })
 
-  test('files that do not exist are ignored, as by kubectl, unless all are missing', async () => {
+  test('ignores missing files like kubectl, unless all are missing', async () => {
     assert.equal((await open(undefined, [join(folder, 'none'), first])).context, 'prod')
     await assert.rejects(open(undefined, [join(folder, 'none')]), /set KUBECONFIG or --kubeconfig/)
   })
 
-  test('an unknown context is an error that lists the known ones', async () => {
+  test('lists the known contexts when one is unknown', async () => {
     await assert.rejects(open('nope'), /no context "nope"; it has: prod, test, prod/)
   })
 
-  test('a program provides a token, which the server reads from a file', async () => {
+  test('writes the token of a program to a file', async () => {
     await plugin(
       `test "$1" = "a b" && test "$X" = y && case "$KUBERNETES_EXEC_INFO" in *https://d*) echo '{"status":{"token":"of-plugin"}}';; esac`,
     )
@@ -89,7 +89,7 @@ describe('openUserContext', () => {
     opened.stop()
   })
 
-  test('a program that does not exist is an error with the hint of the kubeconfig', async () => {
+  test('includes the hint of the kubeconfig when a program does not exist', async () => {
     await write(first, {
       'current-context': 'gke',
       contexts: [{ name: 'gke', context: { cluster: 'c', user: 'u' } }],
@@ -104,12 +104,12 @@ describe('openUserContext', () => {
     assert.equal(activeTimers(), before, 'a timer remains')
   })
 
-  test('a program that fails, or prints no credentials, is an error that names it', async () => {
+  test('names a program that fails or prints no credentials', async () => {
     for (const [script, reason] of [
       ['exit 3', /plugin, which provides credentials, failed: it exited with code 3/],
       ['echo hello', /it did not print JSON/],
       [`echo '{"status":{}}'`, /it printed no token and no certificate/],
-      ['yes', /it prints too much/],
+      ['yes', /it printed too much/],
     ] as const) {
       await plugin(script)
       await assert.rejects(open('test'), reason)
@@ -117,7 +117,7 @@ describe('openUserContext', () => {
   })
 })
 
-test('labelOf: the name of a context becomes a DNS label', () => {
+test('labelOf: turns the name of a context into a DNS label', () => {
   assert.equal(labelOf('prod'), 'prod')
   assert.equal(labelOf('arn:aws:eks:eu-west-1:123456789012:cluster/Prod_EU'), 'prod-eu')
   assert.equal(labelOf('gke_my-project_europe-west1_prod'), 'gke-my-project-europe-west1-prod')
@@ -126,7 +126,7 @@ test('labelOf: the name of a context becomes a DNS label', () => {
   assert.match(labelOf('x'.repeat(100)), /^x{63}$/)
 })
 
-/** Of the whole process, which other unit tests share. */
+/** Counts the timers of the whole process, which other unit tests share. */
 function activeTimers(): number {
   return process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
 }

@@ -1,5 +1,5 @@
 /**
- * The user's own kubeconfig, for `tidings dev --mirror`: what kubectl would use. The chosen context
+ * The user's own kubeconfig, as kubectl would use it, for `tidings dev --mirror`. The selected context
  * is written as a kubeconfig of one context that the server can read. A program that provides
  * credentials (`exec`) is run here; the server itself never runs one.
  */
@@ -11,28 +11,27 @@ import { yamlDocuments } from '../lib/text/yaml-documents.ts'
 import { ExecCredentials, type ExecPlugin, execPluginOf } from './exec-credentials.ts'
 
 const FILE_BYTES_MAX = 4 * 1024 * 1024
-/** The files have credentials. */
+/** The file contains credentials. */
 const OWNER_ONLY = 0o600
 
-/** The context that is mirrored. */
 export interface UserContext {
   readonly context: string
-  /** The URL of its cluster. */
+  /** The URL of the context's cluster. */
   readonly server: string
-  /** A name for the cluster here: a DNS label. */
+  /** The name of the cluster in tidings: a DNS label. */
   readonly clusterName: string
-  /** A kubeconfig of this context alone. */
+  /** Path of a kubeconfig that has only this context. */
   readonly kubeconfig: string
   /** Stops renewing credentials. */
   stop(): void
 }
 
 export interface UserContextOptions {
-  /** As in `KUBECONFIG`: the first file that has an entry wins. */
+  /** As with `KUBECONFIG`, the first file that has an entry wins. */
   readonly files: readonly string[]
-  /** Undefined: the current context. */
+  /** Default: the current context. */
   readonly context: string | undefined
-  /** Where the kubeconfig is written. */
+  /** The folder that the kubeconfig is written to. */
   readonly folder: string
   /** Called when credentials could not be renewed. */
   readonly onFailure: (error: unknown) => void
@@ -52,7 +51,6 @@ interface UserConfig {
   readonly users: readonly Entry[]
 }
 
-/** Rejects with an error that says what is missing in which list. */
 export async function openUserContext(options: UserContextOptions): Promise<UserContext> {
   const config = await readFiles(options.files)
   const context = options.context ?? config.currentContext
@@ -105,7 +103,7 @@ async function readFiles(files: readonly string[]): Promise<UserConfig> {
     try {
       configs.push(configOf(String(await readBounded(file, FILE_BYTES_MAX)), file))
     } catch (error) {
-      // kubectl ignores files of the list that do not exist.
+      // Like kubectl, ignore files of the list that do not exist.
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
       failure = error
     }
@@ -164,7 +162,7 @@ function absolute({ value, folder }: Entry, files: readonly string[]): JsonObjec
 
 const LABEL_LENGTH_MAX = 63
 
-/** Contexts of cloud providers are long: `arn:aws:eks:eu-west-1:1234:cluster/prod` becomes `prod`. */
+/** Shortens contexts of cloud providers: `arn:aws:eks:eu-west-1:1234:cluster/prod` becomes `prod`. */
 export function labelOf(context: string): string {
   const last = context.split(/[/@]/).at(-1) ?? ''
   const label = (last === '' ? context : last)

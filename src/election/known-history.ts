@@ -1,17 +1,17 @@
 import type { ConnectionNumber } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
 
-/** The history of etcd that memory belongs to, and with it all that is known about ages. */
+/** The history of etcd that the cache and all known ages belong to. */
 export interface KnownHistory {
-  /** Connections up to this one lead to it. 0 while unknown. */
+  /** The newest connection known to lead to this history; 0 while unknown. */
   verified(): ConnectionNumber
-  /** Makes sure that `verified` reaches the newest connection. */
+  /** Starts to verify the newest connection. */
   verify(): void
 }
 
 /**
- * The `connectionMax` for a write that contains revisions: it must not reach an etcd that was
- * restored since. Call it when the write is put together. Throws while no connection may be used.
+ * The `connectionMax` for a write that contains revisions, which must not reach an etcd that was
+ * restored since. Must be called when the write is composed. Throws while no connection is verified.
  */
 export function connectionMaxFor(history: KnownHistory | undefined): ConnectionNumber | undefined {
   if (history === undefined) return undefined

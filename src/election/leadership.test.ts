@@ -20,7 +20,7 @@ async function settle(): Promise<void> {
   for (let tick = 0; tick < 6; tick++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** In small steps, so that the effects of one timer can set the next. */
+/** Advances in small steps, so that the effects of one timer can set the next. */
 async function advance(ms: number): Promise<void> {
   for (let at = 0; at < ms; at += 50) {
     time.now += 50
@@ -148,7 +148,8 @@ class Link {
 }
 
 const full = () => new EtcdError({ kind: 'no-space', message: 'space exceeded' })
-const lost = () => new EtcdError({ kind: 'timeout', message: 'no response', maybeApplied: true })
+const lost = () =>
+  new EtcdError({ kind: 'timeout', message: 'no response', mayHaveBeenApplied: true })
 
 function start(
   etcd: OneKeyEtcd,
@@ -220,7 +221,7 @@ describe('leadership', () => {
   })
   afterEach(() => mock.timers.reset())
 
-  test('a standby replica leads only while no other wants to', async () => {
+  test('lets a standby replica lead only while no other wants to', async () => {
     const etcd = new OneKeyEtcd()
     const standby = start(etcd, 'standby', undefined, { isStandby: true })
     await advanceWith(etcd, 14_000)
@@ -239,7 +240,7 @@ describe('leadership', () => {
     await Promise.all([standby.end(), late.end()])
   })
 
-  test('the first replica takes and keeps the key, the others wait', async () => {
+  test('elects the first replica while the others wait', async () => {
     const etcd = new OneKeyEtcd()
     const a = start(etcd, 'a')
     await settle()
@@ -253,7 +254,7 @@ describe('leadership', () => {
     await Promise.all([a.end(), b.end()])
   })
 
-  test('a replica whose settings differ from the leader’s warns once', async () => {
+  test('warns once when the settings differ from the leader’s', async () => {
     const etcd = new OneKeyEtcd()
     const a = start(etcd, 'a', undefined, { settings: '--ttl=1h' })
     await settle()
@@ -267,7 +268,7 @@ describe('leadership', () => {
     await Promise.all([a.end(), same.end(), other.end()])
   })
 
-  test('a leader that publishes no settings causes no warning', async () => {
+  test('does not warn about a leader that publishes no settings', async () => {
     const etcd = new OneKeyEtcd()
     const old = start(etcd, 'old')
     await settle()
@@ -278,7 +279,7 @@ describe('leadership', () => {
     await Promise.all([old.end(), young.end()])
   })
 
-  test('a stopping leader hands over as soon as its work has ended', async () => {
+  test('hands over as soon as the work of a stopping leader has ended', async () => {
     const etcd = new OneKeyEtcd()
     const a = start(etcd, 'a')
     await settle()
@@ -298,7 +299,7 @@ describe('leadership', () => {
     assert.equal(etcd.leases.size, 0)
   })
 
-  test('a leader cut off from etcd ends its term before another can be elected', async () => {
+  test('ends the term of a leader cut off from etcd before another can be elected', async () => {
     const etcd = new OneKeyEtcd()
     const a = start(etcd, 'a')
     await settle()
@@ -320,7 +321,7 @@ describe('leadership', () => {
     await Promise.all([a.end(), b.end()])
   })
 
-  test('the term counts from before the request, however late the response is', async () => {
+  test('counts the term from before the request, however late the response is', async () => {
     const etcd = new OneKeyEtcd()
     const a = start(etcd, 'a')
     await settle()
@@ -342,7 +343,7 @@ describe('leadership', () => {
     await a.end()
   })
 
-  test('a paused replica knows that its term is over before any of its timers fires', async () => {
+  test('ends the term of a paused replica before any of its timers fires', async () => {
     const etcd = new OneKeyEtcd()
     const a = start(etcd, 'a')
     await advanceWith(etcd, 3_000)
@@ -359,7 +360,7 @@ describe('leadership', () => {
     await Promise.all([a.end(), b.end()])
   })
 
-  test('a replica paused between winning and the response does not begin to lead', async () => {
+  test('does not begin to lead when paused between winning and the response', async () => {
     const etcd = new OneKeyEtcd()
     const response = Promise.withResolvers<void>()
     const a = start(etcd, 'a')
@@ -375,7 +376,7 @@ describe('leadership', () => {
     await a.end()
   })
 
-  test('a campaign with an unknown result leaves no lease behind', async () => {
+  test('leaves no lease behind after a campaign with an unknown result', async () => {
     const etcd = new OneKeyEtcd()
     const a = start(etcd, 'a')
     let isFirst = true
@@ -391,7 +392,7 @@ describe('leadership', () => {
     await a.end()
   })
 
-  test('a key replaced by hand ends the term and does not block the next election', async () => {
+  test('ends the term when the key is replaced by hand, without blocking the next election', async () => {
     const etcd = new OneKeyEtcd()
     const a = start(etcd, 'a')
     await advanceWith(etcd, 3_000)
@@ -404,7 +405,7 @@ describe('leadership', () => {
     await a.end()
   })
 
-  test('a deletion that the watch misses is found by reading the key again', async () => {
+  test('finds a deletion that the watch misses by reading the key again', async () => {
     const etcd = new OneKeyEtcd()
     etcd.held = { lease: 99n, value: 'gone', revision: 5 }
     const a = start(etcd, 'a')
@@ -416,7 +417,7 @@ describe('leadership', () => {
     await a.end()
   })
 
-  test('run ends while etcd does not respond', async () => {
+  test('stops while etcd does not respond', async () => {
     const etcd = new OneKeyEtcd()
     const a = start(etcd, 'a', async () => {
       throw lost()
@@ -437,7 +438,7 @@ describe('leadership', () => {
   }
 
   for (const rejected of ['grantLease', 'txn'] as const) {
-    test(`all replicas work while a full etcd rejects ${rejected}, until one is elected`, async () => {
+    test(`lets all replicas work while a full etcd rejects ${rejected}, until one is elected`, async () => {
       const etcd = new OneKeyEtcd()
       const { space, before } = fullEtcd(rejected)
       const all = ['a', 'b'].map((name) => start(etcd, name, before))
@@ -464,7 +465,7 @@ describe('leadership', () => {
     })
   }
 
-  test('work that needs a leader waits while etcd is full', async () => {
+  test('delays work that needs a leader while etcd is full', async () => {
     const etcd = new OneKeyEtcd()
     const { space, before } = fullEtcd('grantLease')
     const a = start(etcd, 'a', before, { worksWhenFull: false })
@@ -476,7 +477,7 @@ describe('leadership', () => {
     await a.end()
   })
 
-  test('a leader continues in a full etcd, and no other replica works beside it', async () => {
+  test('continues to lead in a full etcd, and no other replica works', async () => {
     const etcd = new OneKeyEtcd()
     const { space, before } = fullEtcd('grantLease')
     space.isFree = true
@@ -494,7 +495,7 @@ describe('leadership', () => {
     assert.ok(!b.leadership.isWorkingWithoutLeader)
   })
 
-  test('work without an election continues during an outage', async () => {
+  test('continues to work without an election during an outage', async () => {
     const etcd = new OneKeyEtcd()
     const { before } = fullEtcd('grantLease')
     const a = start(etcd, 'a', before)

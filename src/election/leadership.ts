@@ -9,12 +9,15 @@
  * etcd begins to count later, so the old leader has ended its term by the time another replica can
  * create the key. That requires clocks that run at the same speed, not clocks that agree. A leader
  * that was paused (by a signal, by its machine) checks the clock before it begins another step. The
- * step it was in cannot be undone, so everything that is done under a term must be harmless when it
- * comes late: a delete is guarded by the version, a compaction never goes back, the writes of a
- * mirror compare the leader's key.
+ * step it was in cannot be undone, so everything done under a term must be harmless when it arrives
+ * late: a delete compares the version, a compaction never goes back, a mirror's writes compare the
+ * leader's key.
  *
- * A full etcd rejects both lease and key. Work that needs no leader is then done without one (see
- * leaderless-work.ts); other work waits.
+ * A full etcd rejects both lease and key, so no leader can be elected; it still accepts deletes and
+ * compactions, which it needs most. Work that does not depend on a single leader (`worksWhenFull`) is
+ * then done by every replica that cannot campaign, until a leader is elected again. Several replicas
+ * may work at once, which is wasteful but harmless. Each delays its deletes by its own random time, so
+ * that most find the work of the first one already done. Other work waits.
  */
 import type { EtcdClient, KeyValue } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
@@ -22,21 +25,22 @@ import { LinkedAbort, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
-import { workWithoutLeader } from './leaderless-work.ts'
 import type { Term } from './term.ts'
 
-/** After a leader is killed, no replica leads for about this long. */
+/** About how long no replica leads after a leader is killed. */
 const leaseTtlSecondsDefault = 5
-/** How much the measurements of the same lease by two clocks may differ. */
+/** By how much two clocks may differ when they measure the same lease. */
 const driftShare = 0.05
-/** Renewing after a third of the term leaves time for two retries. */
+/** A renewal after a third of the term leaves time for two retries. */
 const renewShare = 3
 /** Short, since a shutdown waits for it, and the lease expires anyway. */
 const revokeTimeoutMs = 2_000
-/** A standby replica campaigns when the key has been free for as many lease times. */
+/** A standby replica campaigns once the key has been free for this many lease times. */
 const standbyLeases = 3
-/** It then leads for at most this long, so that a replica which has come up since can take over. */
+/** Longest term of a standby, so that a replica that has started since can take over. */
 const standbyTermMsMax = 5 * 60_000
+/** Upper bound, in lease times, of the random delay of work without a leader. */
+const delayLeases = 2
 const retryFirstMs = 100
 const retryMostMs = 2_000
 
@@ -45,19 +49,19 @@ export interface LeadershipOptions {
     EtcdClient,
     'range' | 'txn' | 'watch' | 'grantLease' | 'keepLeaseAlive' | 'revokeLease'
   >
-  /** The leader's key. Its value is the name of the replica, without spaces, and the settings. */
+  /** The leader's key. Its value is the replica's name, without spaces, and its settings. */
   readonly key: string
   readonly replica: string
   readonly clock: Clock
   readonly log: Log
   readonly leaseTtlSeconds?: number | undefined
-  /** What the leader does, for the log: `sweeps and compacts`. */
+  /** The leader's work as a predicate for log messages, such as `sweeps and compacts`. */
   readonly task: string
   /** Whether all replicas may work at once while etcd is full. Default false: the work waits. */
   readonly worksWhenFull?: boolean | undefined
-  /** Whether it leads only while no other replica wants to: it cannot do all of the work. */
+  /** Whether it leads only while no other replica wants to, since it cannot do all of the work. */
   readonly isStandby?: boolean | undefined
-  /** Settings of this replica for the work, and the warning when those of the leader differ. */
+  /** This replica's settings for the work, and the warning for when the leader's differ. */
   readonly settings?: { readonly text: string; readonly warning: string } | undefined
   /** Uniform in [0, 1); tests pass their own. */
   readonly random?: (() => number) | undefined
@@ -76,7 +80,7 @@ export class Leadership {
   #term: Term | undefined
   #termCount = 0
   #isWorkingWithoutLeader = false
-  /** Settings of a leader that this replica has already warned of. */
+  /** The leader's settings that this replica last warned about. */
   #warnedSettings: string | undefined
 
   constructor(options: LeadershipOptions) {
@@ -102,8 +106,8 @@ export class Leadership {
 
   /**
    * Campaigns until aborted, and runs `work` whenever this replica is elected, or (with
-   * `worksWhenFull`) when no replica can be. `work` must end soon after its term. This resolves only then, and once the lease is
-   * revoked. Rejects with what `work` rejects with.
+   * `worksWhenFull`) when no replica can be. `work` must end soon after its term. Resolves once the
+   * work has ended and the lease is revoked. Rejects with the rejection of `work`.
    */
   async run(work: (term: Term) => Promise<void>, signal: AbortSignal): Promise<void> {
     const backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
@@ -117,7 +121,8 @@ export class Leadership {
   }
 
   /**
-   * One attempt. Undefined when not elected; if another replica leads, waits until the key is free.
+   * Attempts an election once. Undefined when not elected; if another replica leads, waits until the
+   * key is free.
    */
   async #awaitElection(backoff: Backoff, signal: AbortSignal): Promise<Lease | 'full' | undefined> {
     try {
@@ -165,22 +170,54 @@ export class Leadership {
     return true
   }
 
+  /** Works until aborted or until a leader is elected. Returns the lease if it is this replica. */
   async #workWithoutLeader(
     work: (term: Term) => Promise<void>,
     signal: AbortSignal,
   ): Promise<Lease | undefined> {
     const { task, log, random = Math.random } = this.#options
-    const ttlMs = this.#ttlSeconds * 1000
+    using ending = new LinkedAbort(signal)
+    const term: Term = {
+      signal: ending.signal,
+      // The mod revision of a key that does not exist.
+      revision: 0,
+      isHeld: () => !ending.signal.aborted,
+      heldUntil: Number.POSITIVE_INFINITY,
+      lateMs: Math.round(this.#ttlSeconds * 1000 * delayLeases * random()),
+    }
+    log.warn(`etcd is full, no leader can be elected: this replica ${task} without one`)
     this.#isWorkingWithoutLeader = true
     try {
-      const tryElection = (ending: AbortSignal) => this.#tryElection(ending)
-      return await workWithoutLeader({ work, task, tryElection, ttlMs, random, log, signal })
+      const [lease] = await Promise.all([
+        this.#untilElection(ending.signal).finally(ending.abort),
+        work(term).finally(ending.abort),
+      ])
+      return lease
     } finally {
       this.#isWorkingWithoutLeader = false
+      log.info(`This replica no longer ${task} without an election`)
     }
   }
 
-  /** Each leader uses its own settings: if they differ, the work changes with the leader. */
+  async #untilElection(signal: AbortSignal): Promise<Lease | undefined> {
+    const { log, random = Math.random } = this.#options
+    while (!signal.aborted) {
+      await pause(this.#ttlSeconds * 1000 * (0.5 + random() / 2), signal)
+      if (signal.aborted) return undefined
+      try {
+        const outcome = await this.#tryElection(signal)
+        if (outcome === 'taken') return undefined
+        if (outcome !== 'full') return outcome
+      } catch (error) {
+        if (!(error instanceof EtcdError)) throw error
+        // Another replica may lead by now; the work is still harmless.
+        if (!signal.aborted) log.v(2, 'Election attempt failed; will retry', { err: error })
+      }
+    }
+    return undefined
+  }
+
+  /** Each leader uses its own settings, so if they differ the work changes with the leader. */
   #compareSettings({ value }: KeyValue): void {
     const { settings, log } = this.#options
     const [, leader, there] = /^(\S*) (.*)$/s.exec(value.toString()) ?? []
@@ -190,7 +227,7 @@ export class Leadership {
     log.warn(settings.warning, { leader, there, here: settings.text })
   }
 
-  /** Waits until the key is deleted, at most a lease time in case the watch misses it. */
+  /** Waits until the key is deleted, but at most a lease time, in case the watch misses it. */
   async #untilFree(revision: number, signal: AbortSignal): Promise<void> {
     using ending = new LinkedAbort(signal)
     const timer = setTimeout(ending.abort, this.#ttlSeconds * 1000)
@@ -228,7 +265,7 @@ export class Leadership {
       )
       if (succeeded) lease = { id, revision, heldUntil: requestedAt + termMs(ttlSeconds) }
     } finally {
-      // Also when it is not known whether the transaction was applied.
+      // Also when the outcome of the transaction is unknown.
       if (lease === undefined) await this.#revoke(id)
     }
     return lease
@@ -310,7 +347,7 @@ export class Leadership {
     }
   }
 
-  /** Best effort, so that the next leader need not wait until the lease expires. */
+  /** Best effort; saves the next leader from waiting until the lease expires. */
   async #revoke(id: bigint): Promise<void> {
     try {
       await this.#options.client.revokeLease(id, { timeoutMs: revokeTimeoutMs })

@@ -1,21 +1,24 @@
-/** The time during which a replica leads. */
+/**
+ * A period in which a replica may do the leader's work: elected, or without an election while etcd is
+ * full.
+ */
 export interface Term {
-  /** Aborts at the end of the term, or shortly before. */
+  /** Aborts when the term ends for any reason. May abort late: check `isHeld`. */
   readonly signal: AbortSignal
-  /** Mod revision of the leader's key; it does not change during the term. */
+  /** Mod revision of the leader's key, for fencing writes; 0 without an election. */
   readonly revision: number
-  /** Whether the term lasts, by the clock. Check it before every step. */
+  /** Whether the term is still valid, by the clock. Must be checked before every write. */
   isHeld(): boolean
-  /** When the term ends if it is not renewed, by the clock. */
+  /** When the term ends unless it is renewed. */
   readonly heldUntil: number
   /**
-   * Set for a replica that works without an election, as others may at the same time: how long
-   * after an event is due it begins to delete it. Undefined for the leader.
+   * Set only without an election: the delay before due events are deleted, random per replica, so that
+   * replicas rarely delete the same ones.
    */
   readonly lateMs?: number | undefined
 }
 
-/** The same term, which also ends when the signal aborts. */
+/** A term that also ends when the signal aborts. */
 export function cutShort(term: Term, by: AbortSignal): Term {
   const signal = AbortSignal.any([term.signal, by])
   return {

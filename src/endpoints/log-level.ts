@@ -3,12 +3,12 @@ import type { Handler } from '../http/exchange.ts'
 import type { Service } from './services.ts'
 
 export const LOG_LEVEL_PATH = '/debug/flags/v'
-/** Two digits, and a line end. */
+/** Two digits, a line end and some slack. */
 const BODY_BYTES_MAX = 16
 
 /**
- * `PUT /debug/flags/v`, as in Kubernetes: sets `-v` of this replica until it ends. Allowed with the
- * verb `put` on this path, which of the built-in roles only cluster-admin has.
+ * `PUT /debug/flags/v`, as in Kubernetes: sets `-v` of this replica until it ends. Needs the verb
+ * `put` on this path, which only cluster-admin has among the built-in roles.
  */
 export function logLevelService(setVerbosity: (level: number) => void): Service {
   const handler: Handler = async (request) => {

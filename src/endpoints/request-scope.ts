@@ -3,7 +3,7 @@ import type { StatusReason } from '../api/status.ts'
 import type { Attributes } from '../gate/attributes.ts'
 import type { Auditor } from '../gate/audit/auditor.ts'
 import type { Trail } from '../gate/gate.ts'
-import type { Entry } from '../gate/limits/admitted-request.ts'
+import type { Entry } from '../gate/limits/limits.ts'
 import { isStream, type Request, type Response, type Sent } from '../http/exchange.ts'
 import type { Log } from '../lib/log/log.ts'
 import { withoutTokens } from '../lib/log/token-scrub.ts'
@@ -14,25 +14,25 @@ import type { RequestObserver } from './observe/request-tallies.ts'
 import { RequestTrace } from './observe/request-trace.ts'
 import { HandlerStillRuns } from './request/timeout.ts'
 
-/** A longer id is not from an audit trail: it only wastes memory and log space. */
+/** A longer id is not from an audit trail, and only wastes memory and log space. */
 const AUDIT_ID_MAX = 128
 
 export interface ScopeOptions {
   readonly observer: RequestObserver
-  /** Undefined: requests are not audited. */
+  /** If undefined, requests are not audited. */
   readonly audit?: Auditor | undefined
-  /** Undefined: requests are not traced. */
+  /** If undefined, requests are not traced. */
   readonly tracer?: Tracer | undefined
   readonly log: Log
 }
 
 /**
- * Owns what a request holds besides its memory: its slots, its trace, its audit record and its
- * place in the metrics. Until `respond` has handed all of that to the response, disposing of the
- * scope releases it; afterwards the end of the response does. Either happens once.
+ * Owns the slots, the trace, the audit record and the metrics of a request. Until `respond` has
+ * handed them to the response, disposing of the scope releases them; afterwards the end of the
+ * response does. Either happens once.
  *
  * Slots are for work. They are given back as soon as the response only has to be sent: before its
- * first byte, or, if it is produced while it is sent, when it waits for its client.
+ * first byte or, if it is produced while it is sent, when it waits for its client.
  */
 export class RequestScope implements Disposable {
   readonly auditId: string
@@ -44,7 +44,7 @@ export class RequestScope implements Disposable {
   readonly #observer: RequestObserver
   readonly #startedAt = performance.now()
   #entry: Entry | undefined
-  /** A handler that still works for a request whose client has been answered. */
+  /** Set when a handler still works after its client got a response. */
   #lateWork: Promise<void> | undefined
   #isLong = false
   #isHandedOver = false
@@ -61,7 +61,7 @@ export class RequestScope implements Disposable {
     this.#observer = options.observer
   }
 
-  /** Is notified of what the gate finds out. */
+  /** Is notified of what the gate learns about the request. */
   get trail(): Trail | undefined {
     return this.#line ?? this.record?.trail
   }
@@ -83,7 +83,7 @@ export class RequestScope implements Disposable {
     return this.record === undefined ? response : this.record.complete(response, failure)
   }
 
-  /** The response to send, which owns everything from now on. */
+  /** Returns the response to send, which owns everything from now on. */
   respond(response: Response): Response {
     const { attributes, auditId } = this
     const { onEnd, longRunning, settled } = response
@@ -143,7 +143,7 @@ export function standardHeaders({ headers }: Response, auditId: string): Respons
   return { 'audit-id': auditId, 'cache-control': 'no-cache, private', ...headers }
 }
 
-/** The caller's own id if it is valid, so that the logs of both can be joined by it. */
+/** The caller's own id if it is valid, so that the logs of both can be joined. */
 export function auditIdOf(request: Request): string {
   const sent = request.headers['audit-id']
   if (sent === undefined || sent.length > AUDIT_ID_MAX) return randomUUID()

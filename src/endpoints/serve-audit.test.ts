@@ -6,6 +6,7 @@ import { Auditor } from '../gate/audit/auditor.ts'
 import { bearerTokens } from '../gate/authentication/bearer-token.ts'
 import { Gate } from '../gate/gate.ts'
 import { RequestLimits } from '../gate/limits/limits.ts'
+import { makeRequest } from '../gate/request.fixture.ts'
 import type { Target } from '../gate/target.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { silentLog } from '../lib/log/log.ts'
@@ -19,16 +20,13 @@ const PATH = '/apis/events.k8s.io/v1/namespaces/shop/events/e1'
 type Line = any
 
 function request(change: Partial<Request> = {}): Request {
-  return {
-    method: 'GET',
+  return makeRequest({
     path: PATH,
-    query: new URLSearchParams(),
     headers: { authorization: 'Bearer ada' },
-    peer: { address: '192.0.2.7', isLoopback: false, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
+    peer: { address: '192.0.2.7' },
     body: async () => Buffer.from('{}'),
     ...change,
-  }
+  })
 }
 
 function auditing(written: () => Promise<void> = async () => {}): {
@@ -122,7 +120,7 @@ async function audited(
 
 describe('serve with an audit log', () => {
   test('secret bodies are not logged at any level', async () => {
-    const kept = async (hasSecretBodies: boolean): Promise<unknown[]> => {
+    const logged = async (hasSecretBodies: boolean): Promise<unknown[]> => {
       const { auditor, lines } = auditing()
       const reading: Handler = async (received) => {
         await received.body()
@@ -131,8 +129,8 @@ describe('serve with an audit log', () => {
       await serving(reading, auditor, { hasSecretBodies })(request())
       return [lines.at(-1).requestObject, lines.at(-1).responseObject]
     }
-    assert.deepEqual(await kept(false), [{}, { fine: true }])
-    assert.deepEqual(await kept(true), [undefined, undefined])
+    assert.deepEqual(await logged(false), [{}, { fine: true }])
+    assert.deepEqual(await logged(true), [undefined, undefined])
   })
 
   test('a page of another origin is logged without a user', async () => {
@@ -167,7 +165,7 @@ describe('serve with an audit log', () => {
     ])
   })
 
-  test('an unauthenticated request is one line, and its body is not read', async () => {
+  test('writes one line for an unauthenticated request, without reading its body', async () => {
     for (const headers of [{}, { authorization: 'Bearer s3cr3t' }]) {
       let reads = 0
       const body = async (): Promise<Buffer> => {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { bearerTokens } from '../gate/authentication/bearer-token.ts'
-import { alwaysAllow } from '../gate/authorization/always-allow.ts'
+import { alwaysAllow } from '../gate/authorization/standing-rights.ts'
 import { Gate } from '../gate/gate.ts'
 import { RequestLimits } from '../gate/limits/limits.ts'
+import { makeRequest } from '../gate/request.fixture.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { DEFAULT_LEDGER_LIMITS, MemoryLedger } from '../lib/client-memory/ledger.ts'
 import { silentLog } from '../lib/log/log.ts'
@@ -20,16 +21,12 @@ const CODE = 'http.response.status_code'
 const ALL = 1_000_000
 
 function request(change: Partial<Request> = {}): Request {
-  return {
-    method: 'GET',
+  return makeRequest({
     path: PATH,
-    query: new URLSearchParams(),
     headers: { authorization: 'Bearer ada' },
-    peer: { address: '192.0.2.7', isLoopback: false, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
+    peer: { address: '192.0.2.7' },
     ...change,
-  }
+  })
 }
 
 /** Serves one path to ada, and to a monitor whose traceparent is trusted. */
@@ -100,7 +97,7 @@ function namesOf(spans: readonly RecordedSpan[]): readonly string[] {
 }
 
 describe('serve: the code of a recorded request', () => {
-  test('is the one that was sent, not the one that the handler meant', async () => {
+  test('is the one that was sent, not the one from the handler', async () => {
     const { handle, spans } = tracing(ALL)
     const { onEnd } = await handle(request())
     onEnd?.({ status: 504, bytes: 100 })
@@ -109,7 +106,7 @@ describe('serve: the code of a recorded request', () => {
     assert.equal(rootOf(spans).values['http.response.body.size'], 100)
   })
 
-  test('is left out when the client disconnected before there was a response', async () => {
+  test('is missing when the client disconnected before the response', async () => {
     const { handle, spans } = tracing(ALL)
     const { onEnd } = await handle(request())
     onEnd?.({ status: 0, bytes: 0 })
@@ -117,7 +114,7 @@ describe('serve: the code of a recorded request', () => {
     assert.equal(rootOf(spans).failure, 'client-disconnected')
   })
 
-  test('a watch is complete when it is established: its end changes nothing', async () => {
+  test('is final when a watch is established: its end changes nothing', async () => {
     const { handle, spans } = tracing(ALL, { longRunning: true })
     const { onEnd } = await handle(request())
     const root = rootOf(spans)
@@ -131,7 +128,7 @@ describe('serve: the code of a recorded request', () => {
 })
 
 describe('serve: what is recorded before a request is admitted', () => {
-  test('a user without room: the authentication succeeded, and a trusted client decides', async () => {
+  test('records a successful authentication of a user whose memory is used up', async () => {
     const { handle, spans } = tracing(0)
     const ledger = new MemoryLedger({ ...DEFAULT_LEDGER_LIMITS, userBytes: 1 })
     const memory = ledger.connection(() => {}).open(1000)

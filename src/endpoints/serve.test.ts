@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { StatusError, tooManyRequests } from '../api/status.ts'
 import { bearerTokens } from '../gate/authentication/bearer-token.ts'
-import { alwaysAllow } from '../gate/authorization/always-allow.ts'
+import { alwaysAllow } from '../gate/authorization/standing-rights.ts'
 import { Gate } from '../gate/gate.ts'
 import { type Limits, RequestLimits } from '../gate/limits/limits.ts'
+import { makeRequest } from '../gate/request.fixture.ts'
 import { AUTHENTICATED } from '../gate/user.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
@@ -19,16 +20,7 @@ import { Services } from './services.ts'
 /** From this host, unless `isRemote`. */
 function request(path: string, change: Partial<Request> & { isRemote?: boolean } = {}): Request {
   const { isRemote = false, ...rest } = change
-  return {
-    method: 'GET',
-    path,
-    query: new URLSearchParams(),
-    headers: {},
-    peer: { address: '', isLoopback: !isRemote, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
-    ...rest,
-  }
+  return makeRequest({ path, peer: { isLoopback: !isRemote }, ...rest })
 }
 
 function serving(
@@ -193,7 +185,7 @@ describe('serve', () => {
     assert.equal(status(response).message, 'Request entity too large: limit is 3145728')
   })
 
-  test('a late read has Retry-After, a late write has not', () => {
+  test('sends Retry-After for a late read, but not for a late write', () => {
     assert.equal(lateResponse(request('/one')).headers['retry-after'], '1')
     const write = lateResponse(request('/one', { method: 'POST' }))
     assert.equal(write.status, 504)
@@ -261,7 +253,7 @@ describe('serve', () => {
     assert.deepEqual([response.status, response.headers['retry-after']], [408, '1'])
   })
 
-  test('a handler that runs on after a timeout keeps its slot', async () => {
+  test('does not give back the slot of a handler that still runs after a timeout', async () => {
     const slots = recordedSlots()
     const working = Promise.withResolvers<Response>()
     const endpoint = inTime(() => working.promise)
@@ -351,12 +343,12 @@ describe('the memory charged for a watch', () => {
     return ledger.held.credentials
   }
 
-  test('it includes the token and the identity that are kept to recheck access', async () => {
+  test('includes the token and the identity that are retained to recheck access', async () => {
     const bytes = await charged([])
     assert.ok(bytes >= 300 + 500 && bytes < 4096, `${bytes}`)
   })
 
-  test('it includes the impersonated user, the groups and the path', async () => {
+  test('includes the impersonated user, the groups and the path', async () => {
     const plain = await charged([])
     const groups = Array.from({ length: 100 }, (_, n) => ['impersonate-group', GROUP + n] as const)
     const impersonated = await charged([['impersonate-user', 'bob'], ...groups])

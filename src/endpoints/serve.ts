@@ -23,27 +23,26 @@ import { auditIdOf, RequestScope, type ScopeOptions, standardHeaders } from './r
 import { pageNotFound, statusResponse, textResponse } from './response/respond.ts'
 import type { Service, Services } from './services.ts'
 
-/** While start-up finishes or shutdown begins, another replica can serve the request sooner. */
+/** During start-up and shutdown, another replica can serve the request sooner. */
 const RETRY_AFTER_SECONDS = 5
-/** The time until connections of clients that do not read are closed. */
+/** The time after which connections of clients that do not read are closed. */
 const RETRY_MEMORY_SECONDS = 10
 
 export interface ServeOptions extends ScopeOptions {
   readonly services: Services
   readonly gate: Gate
   readonly limits: Limits
-  /** Undefined: long work of requests does not take turns. */
   readonly runQueue: RunQueue
   readonly refusals?: Pick<RefusalLog, 'refused'> | undefined
   /** The cluster of paths that do not name one. */
   readonly clusterName: string
-  /** The server shuts down: new requests get 429, so that clients go to another replica. */
+  /** True during shutdown: new requests get 429, so that clients go to another replica. */
   isTurningAway(): boolean
 }
 
 /**
- * The life of a request, on one page. The scope owns what the request holds, whichever step fails;
- * an error of any step becomes a response here and nowhere else.
+ * The life of a request, on one page. The scope owns the resources of the request, whichever step
+ * fails. An error of any step becomes a response here and nowhere else.
  */
 export function serve(options: ServeOptions): Handler {
   return async (request) => {
@@ -73,9 +72,9 @@ export function serve(options: ServeOptions): Handler {
 }
 
 /**
- * Authenticates, authorises, reads the body, waits for a slot and calls the handler. An unknown path
- * gets its 404 at the end, so that unauthenticated clients learn nothing from it. Slots are taken
- * last: a client that has no permission, or that withholds its body, takes none.
+ * Authenticates, authorises, reads the body, waits for a slot and calls the handler. An unknown
+ * path gets its 404 at the end, so that unauthenticated clients learn nothing from it. Slots are
+ * taken last, so a client that has no permission or withholds its body takes none.
  */
 async function handle(
   request: Request,
@@ -94,7 +93,7 @@ async function handle(
   trace?.authenticated(sender)
   request.lane = runQueue.userLane(accountOf(sender))
   const isAboutServer = service?.isAboutServer === true
-  charge(request, sender, { auditBytes: record?.trail.heldBytes ?? 0, isAboutServer })
+  charge(request, sender, record?.trail.retainedBytes ?? 0, isAboutServer)
 
   trace?.step('authorization')
   const authorizing = gate.authorize(request, attributes, access, { sender, trail })
@@ -115,14 +114,14 @@ async function handle(
 
   if (trace !== undefined) request.span = trace.admitted()
   if (found === undefined) return noService(services)
-  // Awaited here: an async function that returns a promise takes two more turns of the queue.
+  // Awaited here, since an async function that returns a promise takes two more microtasks.
   return await found.handler(record?.request() ?? request, caller)
 }
 
 interface Handling {
   readonly options: ServeOptions
   readonly scope: RequestScope
-  /** Undefined for a path that no service has. */
+  /** Undefined for a path that no service serves. */
   readonly found: ReturnType<Services['find']>
 }
 
@@ -134,19 +133,20 @@ function receive(request: Request, { bodyBytesMax }: Service): Promise<void> | u
   return isRead ? undefined : request.received?.(bodyBytesMax)?.then(throwFailure)
 }
 
-/** A handler may have a better answer to a body that is too large. */
+/** Leaves it to the handler to refuse a body that is too large. */
 function throwFailure(failure: unknown): void {
   if (failure instanceof ExchangeError && failure.kind !== 'too-large') throw failure
 }
 
 /**
- * From here on, what the request and its connection hold is charged to the user. Requests about the
- * server are not refused for it: a replica whose probes fail is restarted.
+ * Charges the memory of the request and its connection to the user from here on. Requests about the
+ * server are never refused for it, since a replica whose probes fail is restarted.
  */
 function charge(
   { memory }: Request,
   sender: User,
-  { auditBytes, isAboutServer }: { readonly auditBytes: number; readonly isAboutServer: boolean },
+  auditBytes: number,
+  isAboutServer: boolean,
 ): void {
   const limit =
     (sender === ANONYMOUS ? undefined : memory?.own(accountOf(sender))) ??
@@ -156,7 +156,7 @@ function charge(
 }
 
 /**
- * Charges the memory that a watch holds until it ends: its credentials and their user, to recheck
+ * Charges the memory that a watch retains until it ends: its credentials and their user, to recheck
  * its access, and its selectors. Equal selectors are shared, so the charge is an upper bound.
  */
 function chargeWatch({ memory, headers, query }: Request, { recheckBytes = 0 }: Caller): void {
@@ -170,7 +170,7 @@ function chargeWatch({ memory, headers, query }: Request, { recheckBytes = 0 }: 
   if (limit !== undefined) throw TOO_MUCH_MEMORY
 }
 
-/** The text as sent, and the compiled selector. */
+/** The original text, and the compiled selector. */
 const SELECTOR_COPIES = 2
 
 const TOO_MUCH_MEMORY = tooManyRequests(
@@ -183,14 +183,14 @@ const TOO_MANY_CONNECTIONS = tooManyRequests(
   RETRY_MEMORY_SECONDS,
 )
 
-/** The response to a request whose handler took too long; the handler's own is discarded. */
+/** The response to a request whose handler took too long. The handler's own is discarded. */
 export function lateResponse(request: Request, audit?: Auditor): Response {
   const response = statusResponse(request, lateError(request))
   const auditId = audit?.idOf(request) ?? auditIdOf(request)
   return { ...response, headers: standardHeaders(response, auditId) }
 }
 
-/** The only place where an error becomes a response: anything thrown becomes a Status. */
+/** The only place where an error becomes a response. Anything thrown becomes a Status. */
 function errorResponse(
   request: Request,
   error: unknown,
@@ -230,7 +230,7 @@ function statusErrorFor(request: Request, error: unknown): StatusError {
   }
 }
 
-/** A 404, or a 503 while a service that may have the path is missing. */
+/** A 404, or a 503 while a service that may serve the path is missing. */
 function noService(services: Services): Response {
   if (services.missing().length > 0) {
     throw unavailable(

@@ -17,7 +17,7 @@ export interface BuildInfo {
   readonly platform: string
 }
 
-/** `/version`, always indented, since people read it more often than programs do. */
+/** Serves `/version`, always indented, since people read it more often than programs do. */
 export function versionService(build: BuildInfo): Service {
   const body = JSON.stringify(build, undefined, 2)
   const handler: Handler = async () => ({
@@ -36,8 +36,8 @@ export function versionService(build: BuildInfo): Service {
 }
 
 /**
- * A page of metrics in the Prometheus text format. Rendering takes milliseconds, so concurrent
- * requests share one rendering per tick of the event loop: one user may send hundreds of them at
+ * Serves metrics in the Prometheus text format. Rendering takes milliseconds, so concurrent
+ * requests share one rendering per turn of the event loop: one user may send hundreds of them at
  * once.
  */
 export function metricsService(

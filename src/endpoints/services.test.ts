@@ -38,7 +38,7 @@ describe('Services', () => {
     assert.equal(services.find(other)?.service.name, '/apis/')
   })
 
-  test('what the owner of a resource does not have is left to the others', () => {
+  test('leaves targets that the owner of a resource does not serve to the others', () => {
     const owner = below('/apis/events.k8s.io/v1/', { name: 'owner', resource: events })
     const services = install(owner, below('/apis/'))
     const beta = targetAt('/apis/events.k8s.io/v1beta1/namespaces/shop/events')
@@ -46,7 +46,7 @@ describe('Services', () => {
     assert.equal(services.find(targetAt('/livez')), undefined)
   })
 
-  test('a service of the whole server is not served under a cluster, as an owner neither', () => {
+  test('does not serve a server-wide service under a cluster, even if it owns the resource', () => {
     const wide = { isServerWide: true, resource: events }
     const services = install(below('/apis/events.k8s.io/v1/', wide))
     assert.notEqual(services.find(targetAt(EVENTS_PATH)), undefined)

@@ -10,37 +10,39 @@ export interface Service {
   readonly name: string
   /** Listed at `/`. Metrics label requests by the first part of these paths. */
   readonly paths: readonly string[]
-  /** Clients on this host need no credentials. */
+  /** Whether clients on this host need no credentials. */
   readonly isOpenToHost: boolean
-  /** Clients on this host need no permission either, whatever credentials they send. */
+  /** Whether clients on this host need no permission either, whatever credentials they send. */
   readonly isOpenToHostUsers?: boolean
-  /** The same for everybody: open to all clients, whatever credentials they send. */
+  /**
+   * Whether it is the same for everybody and open to all clients, whatever credentials they send.
+   */
   readonly isPublic?: boolean
-  /** The largest body that it accepts, if that is less than others accept. */
+  /** The largest body that it accepts, if less than the default. */
   readonly bodyBytesMax?: number
-  /** Its bodies are credentials, so they are not logged at any level. */
+  /** Whether its bodies are credentials, which are not logged at any level. */
   readonly hasSecretBodies?: boolean
-  /** Shows data of all clusters, so its paths are not served under `/clusters/<name>`. */
+  /** Whether it shows data of all clusters, so that it is not served under `/clusters/<name>`. */
   readonly isServerWide?: boolean
-  /** Reports on the server itself, so its requests have slots that other requests cannot take. */
+  /** Whether it reports on the server itself and has slots that other requests cannot take. */
   readonly isAboutServer?: boolean
-  /** Reports on the shutdown, so it is served until the end of it. */
+  /** Whether it reports on the shutdown and is served until the end of it. */
   readonly isServedAtShutdown?: boolean
-  /** A resource whose targets no other service has. */
+  /** A resource that no other service serves. */
   readonly resource?: { readonly group: string; readonly name: string }
-  /** The handler for a target of this family; undefined for any other target. */
+  /** Returns the handler for a target of this family, and undefined for any other. */
   find(target: Target): ServiceHandler | undefined
 }
 
 /**
  * The services of this server. Their names are known from the start; each is installed when it can
- * respond. Until all are, an unknown path may still become known, so it is not yet a 404.
+ * respond. Until all are installed, an unknown path may become known, so it is not a 404 yet.
  */
 export class Services {
   readonly #expected: readonly string[]
   readonly #installed: Service[] = []
   readonly #roots = new Set<string>()
-  /** Services with a resource, by `<group>/<name>`: to ask each service costs more than a map. */
+  /** Keyed by `<group>/<name>`. A lookup costs less than asking each service. */
   readonly #byResource = new Map<string, Service>()
 
   constructor(expected: readonly string[]) {
@@ -72,7 +74,7 @@ export class Services {
     return this.#installed.flatMap(({ paths }) => paths).sort()
   }
 
-  /** The first part of a path if a service has paths that begin with it, else ''. */
+  /** Returns the first part of a path if a service has paths that begin with it, otherwise ''. */
   rootOf(path: string): string {
     const root = firstPart(path)
     return this.#roots.has(root) ? root : ''
@@ -103,7 +105,7 @@ function findIn(service: Service, target: Target): FoundService | undefined {
   return handler && { service, handler }
 }
 
-/** `/livez/ping` begins with `/livez`. */
+/** The first part of `/livez/ping` is `/livez`. */
 function firstPart(path: string): string {
   const end = path.indexOf('/', 1)
   return end === -1 ? path : path.slice(0, end)

@@ -2,9 +2,9 @@
 import { AbortListener } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Placed } from '../lib/placed-set.ts'
-import type { Endpoint } from './endpoints.ts'
 import { EtcdError } from './errors.ts'
-import { type Method, startCall } from './grpc.ts'
+import type { Member } from './members.ts'
+import type { Method } from './methods.ts'
 import type { CallOptions, ConnectionNumber } from './protocol/protocol.ts'
 
 /** The timeout that etcd gets is this much longer than ours, so that our own timer decides. */
@@ -21,7 +21,7 @@ export class CallScope implements Placed {
   readonly deadlineAt: number
   /** Ends the call as well, unless it is a write that was already sent to a member. */
   readonly cancelIfSafe: AbortSignal | undefined
-  /** The call uses connections up to this number only. */
+  /** The highest number of a connection that the call may use. */
   readonly connectionMax: ConnectionNumber | undefined
   /** Whether a write is in flight at a member. */
   isWriting = false
@@ -56,7 +56,7 @@ export class CallScope implements Placed {
     return this.#reason ?? timedOut(this.timeoutMs)
   }
 
-  /** Aborts at the end: for waits, which few calls have. */
+  /** Aborts at the end. Created on demand, since few calls have to wait. */
   get signal(): AbortSignal {
     this.#waits ??= new AbortController()
     if (this.#isOver) this.#waits.abort()
@@ -96,63 +96,45 @@ export interface CallRequest<Response> {
 }
 
 export interface CallResult<Response> {
-  readonly endpoint: Endpoint
+  readonly member: Member
   readonly response: Response
-  /** The connection that the response came over, or a later one. */
+  /** The connection that the response came over. */
   readonly connection: ConnectionNumber
 }
 
 export type Outcome<Response> =
   | CallResult<Response>
-  | { readonly endpoint: Endpoint; readonly error: EtcdError }
+  | { readonly member: Member; readonly error: EtcdError }
 
 /** Sends the request to one member. Settles when the scope ends, if not before; never rejects. */
 export function attemptCall<Response>(
-  request: CallRequest<Response>,
+  { method, message }: CallRequest<Response>,
   scope: CallScope,
-  endpoint: Endpoint,
+  member: Member,
   clock: Clock,
 ): Promise<Outcome<Response>> {
-  const { method, message } = request
+  const current = member.session('calls')
+  if (current === undefined) return Promise.resolve({ member, error: notConnected(member) })
+  const { session, number: connection } = current
+  const { path, metadata, decode, maxBytes } = method
+  const timeoutMs = Math.max(0, scope.deadlineAt - clock.now()) + timeoutSlackMs
   return new Promise((resolve) => {
     const onEnd = () => {
-      settle({ endpoint, error: endOfAttempt(scope, endpoint, method) })
-      cancel?.()
+      resolve({ member, error: endOfAttempt(scope, member, method) })
+      cancel()
     }
-    const onLost = () => {
-      settle({ endpoint, error: connectionLost(endpoint, method) })
-      cancel?.()
-    }
-    // A call that waits for a connection may be started on a later one, which may be too new.
-    const link = endpoint.link('calls')
-    const settle = (outcome: Outcome<Response>) => {
-      scope.offEnd(onEnd)
-      losing?.[Symbol.dispose]()
-      resolve(outcome)
-    }
-    const timeoutMs = Math.max(0, scope.deadlineAt - clock.now()) + timeoutSlackMs
-    let cancel: (() => void) | undefined
-    let losing: AbortListener | undefined
+    const cancel = session.unary(
+      { path, metadata, decode, maxBytes, message, timeoutMs },
+      (failure, response) => {
+        // A call that we cancelled ourselves is not a failure of the member.
+        if (scope.isOver) return
+        scope.offEnd(onEnd)
+        if (failure === undefined) resolve({ member, response: response as Response, connection })
+        else resolve({ member, error: member.failed(failure, method.isWrite) })
+      },
+    )
     scope.onEnd(onEnd)
-    const { client } = link
-    try {
-      cancel = startCall(client, method, { request: message, timeoutMs }, (failed, response) => {
-        if (failed !== undefined) {
-          // A call that we cancelled ourselves is not a failure of the member.
-          if (!scope.isOver) settle({ endpoint, error: endpoint.failed(failed, method) })
-          return
-        }
-        link.noteResponse()
-        // Read only now: the call may have waited for a later connection of the same link.
-        settle({ endpoint, response: response as Response, connection: link.number })
-      })
-      scope.isSent = true
-      if (scope.connectionMax !== undefined) losing = new AbortListener(link.lost, onLost)
-    } catch (cause) {
-      // The channel rejected the call, so nothing was sent.
-      const text = 'the connection does not accept calls'
-      settle({ endpoint, error: new EtcdError({ kind: 'unavailable', message: text, cause }) })
-    }
+    scope.isSent = true
   })
 }
 
@@ -163,21 +145,20 @@ export function outdated(): EtcdError {
 }
 
 /** The reason why the scope ended, for a call that was in flight at a member. */
-function endOfAttempt(scope: CallScope, endpoint: Endpoint, method: Method<unknown>): EtcdError {
+function endOfAttempt(scope: CallScope, member: Member, method: Method<unknown>): EtcdError {
   const { kind, message, cause } = scope.reason
   return new EtcdError({
     kind,
     message,
-    endpoint: endpoint.name,
-    maybeApplied: method.write,
+    endpoint: member.name,
+    mayHaveBeenApplied: method.isWrite,
     cause,
   })
 }
 
-function connectionLost(endpoint: Endpoint, method: Method<unknown>): EtcdError {
-  const message = 'the connection was lost'
-  const { write: maybeApplied } = method
-  return new EtcdError({ kind: 'unavailable', message, endpoint: endpoint.name, maybeApplied })
+function notConnected(member: Member): EtcdError {
+  const message = 'the connection was lost before the call was sent'
+  return new EtcdError({ kind: 'unavailable', message, endpoint: member.name })
 }
 
 function timedOut(timeoutMs: number): EtcdError {

@@ -1,76 +1,89 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, mock, test } from 'node:test'
+import { CallFailure, type CallFailureDetails } from '../grpc/call-failure.ts'
+import type { Session } from '../grpc/session.ts'
 import { Calls } from './calls.ts'
-import type { ConnectionState } from './connection.ts'
-import { Endpoint, EndpointSet } from './endpoints.ts'
 import { EtcdError } from './errors.ts'
-import type { Method } from './grpc.ts'
-import type { CallObserver, CallOptions } from './protocol/protocol.ts'
-import { RenewableLink } from './renewable-link.ts'
-import type { Client } from './transport/client.ts'
+import { Member, Members } from './members.ts'
+import type { Method } from './methods.ts'
+import type { CallObserver, CallOptions, ConnectionState } from './protocol/protocol.ts'
 
 // Tests the retry rules with fake members, whose replies the test sets, and a fake clock.
 
-type Reply = { readonly response: string } | { readonly code: number; readonly details: string }
-type Callback = (error: unknown, response?: string) => void
+type Reply = { readonly response: string } | CallFailureDetails
+type Callback = (failure: CallFailure | undefined, response?: string) => void
 
-const dropped: Reply = { code: 14, details: 'Connection dropped' }
-const noLeader: Reply = { code: 14, details: 'etcdserver: no leader' }
+const fromServer = { origin: 'server', mayHaveBeenApplied: true } as const
+const dropped: Reply = {
+  code: 14,
+  message: 'the connection was lost',
+  origin: 'transport',
+  mayHaveBeenApplied: true,
+}
+const noLeader: Reply = { code: 14, message: 'etcdserver: no leader', ...fromServer }
+const noKey: Reply = { code: 3, message: 'etcdserver: key is not provided', ...fromServer }
 
 const read: Method<string> = {
   path: '/r',
-  write: false,
-  needsLeader: true,
+  isWrite: false,
+  metadata: undefined,
   decode: String,
-  bytesMax: 1000,
+  maxBytes: 1000,
 }
-const write: Method<string> = {
-  path: '/w',
-  write: true,
-  needsLeader: true,
-  decode: String,
-  bytesMax: 1000,
-}
+const write: Method<string> = { ...read, path: '/w', isWrite: true }
 const message = Buffer.from('x')
 
-/** A fake member with replies set in advance; when they run out it does not respond. */
-class FakeMember {
+/** A fake connection with replies set in advance; when they run out it does not respond. */
+class FakeConnection {
   state: ConnectionState = 'ready'
-  readonly lastError = undefined
-  isSilent = false
-  noteResponse(): void {}
   number = 1
-  readonly lost = new AbortController().signal
   readonly replies: Reply[] = []
   calls = 0
   cancelled = 0
-  readonly client = {
+  pings = 0
+  /** Ends the last call. */
+  done: Callback = () => {}
+  readonly session = {
     unary: (_options: unknown, done: Callback) => {
       this.calls++
+      this.done = done
       const reply = this.replies.shift()
-      if (reply !== undefined) {
-        queueMicrotask(() => ('response' in reply ? done(undefined, reply.response) : done(reply)))
-      }
+      if (reply !== undefined) queueMicrotask(() => respond(reply, done))
       return () => this.cancelled++
     },
-  } as unknown as Client
+  } as unknown as Session
+
+  get current() {
+    return this.state === 'ready' ? { session: this.session, number: this.number } : undefined
+  }
+
+  error = () => undefined
+  ping(): void {
+    this.pings++
+  }
+  renew(): void {}
   close(): void {}
+}
+
+function respond(reply: Reply, done: Callback): void {
+  if ('response' in reply) done(undefined, reply.response)
+  else done(new CallFailure(reply))
 }
 
 function setUp(count: number) {
   const clock = { time: 0, now: () => clock.time }
-  const members = Array.from({ length: count }, () => new FakeMember())
+  const members = Array.from({ length: count }, () => new FakeConnection())
   let wake = () => {}
-  const endpoints = new EndpointSet((onChange) => {
+  const set = new Members((onChange) => {
     wake = onChange
-    return members.map((member, index) => {
-      return new Endpoint({ name: `m${index}`, calls: member, streams: member, clock })
-    })
+    return members.map(
+      (fake, index) => new Member({ name: `m${index}`, calls: fake, streams: fake, clock }),
+    )
   })
   const closing = new AbortController()
   const seen: Parameters<CallObserver>[0][] = []
   const calls = new Calls({
-    endpoints,
+    members: set,
     closing: closing.signal,
     clock,
     defaultTimeoutMs: 3_000,
@@ -91,7 +104,16 @@ function setUp(count: number) {
       (await calls.write(...args)).response,
     overdueMs: () => calls.overdueMs(),
   }
-  return { calls: responses, members, seen, advance, closing, clock, wake: () => wake() }
+  return {
+    calls: responses,
+    rawCalls: calls,
+    members,
+    seen,
+    advance,
+    closing,
+    clock,
+    wake: () => wake(),
+  }
 }
 
 async function settle(): Promise<void> {
@@ -141,9 +163,19 @@ describe('calls', () => {
     assert.equal(members[0]?.calls, 1)
   })
 
+  test('a second member that was asked a moment ago is not suspect when the first responds', async () => {
+    const { calls, members, advance } = setUp(2)
+    const reading = calls.read({ method: read, message }, undefined)
+    await advance(1_050)
+    assert.deepEqual([members[0]?.pings, members[1]?.calls], [2, 1])
+    members[0]?.done(undefined, 'late')
+    assert.equal(await reading, 'late')
+    assert.equal(members[1]?.pings, 0)
+  })
+
   test('a read that is refused is not sent to another member', async () => {
     const { calls, members } = setUp(2)
-    members[0]?.replies.push({ code: 3, details: 'etcdserver: key is not provided' })
+    members[0]?.replies.push(noKey)
     const error = await failed(calls.read({ method: read, message }, undefined))
     assert.equal(error.kind, 'invalid')
     assert.equal(members[1]?.calls, 0)
@@ -154,7 +186,7 @@ describe('calls', () => {
     members[0]?.replies.push(dropped)
     const error = await failed(calls.write({ method: write, message }, undefined))
     assert.equal(error.kind, 'unavailable')
-    assert.equal(error.maybeApplied, true)
+    assert.equal(error.mayHaveBeenApplied, true)
     assert.equal((members[0]?.calls ?? 0) + (members[1]?.calls ?? 0), 1)
   })
 
@@ -164,7 +196,7 @@ describe('calls', () => {
     await advance(3_050)
     const error = await writing
     assert.equal(error.kind, 'timeout')
-    assert.equal(error.maybeApplied, true)
+    assert.equal(error.mayHaveBeenApplied, true)
     assert.equal((members[0]?.calls ?? 0) + (members[1]?.calls ?? 0), 1)
     assert.equal(members[0]?.cancelled, 1)
   })
@@ -195,7 +227,7 @@ describe('calls', () => {
     await advance(3_050)
     const error = await writing
     assert.equal(error.kind, 'unavailable')
-    assert.equal(error.maybeApplied, false)
+    assert.equal(error.mayHaveBeenApplied, false)
   })
 
   test('a write without a connection is sent once there is one', async () => {
@@ -206,7 +238,7 @@ describe('calls', () => {
     const lost = failed(calls.write({ method: write, message }, { timeoutMs: 500 }))
     await advance(550)
     assert.deepEqual(
-      [(await lost).kind, (await lost).maybeApplied, member.calls],
+      [(await lost).kind, (await lost).mayHaveBeenApplied, member.calls],
       ['unavailable', false, 0],
     )
     const writing = calls.write({ method: write, message }, undefined)
@@ -224,11 +256,17 @@ describe('calls', () => {
     const writing = failed(calls.write({ method: write, message }, { signal: ending.signal }))
     await settle()
     ending.abort(new Error('went away'))
-    assert.deepEqual([(await reading).kind, (await reading).maybeApplied], ['cancelled', false])
-    assert.deepEqual([(await writing).kind, (await writing).maybeApplied], ['cancelled', true])
+    assert.deepEqual(
+      [(await reading).kind, (await reading).mayHaveBeenApplied],
+      ['cancelled', false],
+    )
+    assert.deepEqual(
+      [(await writing).kind, (await writing).mayHaveBeenApplied],
+      ['cancelled', true],
+    )
     assert.equal(members[0]?.cancelled, 2)
     const late = await failed(calls.write({ method: write, message }, { signal: ending.signal }))
-    assert.deepEqual([late.kind, late.maybeApplied], ['cancelled', false])
+    assert.deepEqual([late.kind, late.mayHaveBeenApplied], ['cancelled', false])
   })
 
   test('cancelIfSafe cancels reads and unsent writes, and waits for sent writes', async () => {
@@ -244,13 +282,19 @@ describe('calls', () => {
     const unsent = failed(calls.write({ method: write, message }, options))
     await settle()
     ending.abort()
-    assert.deepEqual([(await reading).kind, (await reading).maybeApplied], ['unavailable', false])
-    assert.deepEqual([(await unsent).kind, (await unsent).maybeApplied], ['unavailable', false])
+    assert.deepEqual(
+      [(await reading).kind, (await reading).mayHaveBeenApplied],
+      ['unavailable', false],
+    )
+    assert.deepEqual(
+      [(await unsent).kind, (await unsent).mayHaveBeenApplied],
+      ['unavailable', false],
+    )
     member.state = 'ready'
     const late = await failed(calls.write({ method: write, message }, options))
-    assert.deepEqual([late.kind, late.maybeApplied, member.calls], ['unavailable', false, 2])
+    assert.deepEqual([late.kind, late.mayHaveBeenApplied, member.calls], ['unavailable', false, 2])
     await advance(3_050)
-    assert.deepEqual([(await sent).kind, (await sent).maybeApplied], ['timeout', true])
+    assert.deepEqual([(await sent).kind, (await sent).mayHaveBeenApplied], ['timeout', true])
   })
 
   test('a write that is refused after cancelIfSafe aborted is not retried', async () => {
@@ -260,7 +304,7 @@ describe('calls', () => {
     const writing = failed(calls.write({ method: write, message }, { cancelIfSafe: ending.signal }))
     ending.abort()
     await advance(500)
-    assert.deepEqual([(await writing).maybeApplied, members[0]?.calls], [false, 1])
+    assert.deepEqual([(await writing).mayHaveBeenApplied, members[0]?.calls], [false, 1])
   })
 
   test('the observer sees calls that were sent or timed out without a connection', async () => {
@@ -276,10 +320,7 @@ describe('calls', () => {
     const over = AbortSignal.abort()
     const ending = new AbortController()
     const nothing = () => {}
-    member.replies.push(
-      { response: 'yes' },
-      { code: 3, details: 'etcdserver: key is not provided' },
-    )
+    member.replies.push({ response: 'yes' }, noKey)
     const failure = (path: string, ms = 0) => [{ path, ms, hasFailed: true }]
     for (const [make, meanwhile, expected] of [
       [() => reading(), nothing, [{ path: '/r', ms: 0, hasFailed: false }]],
@@ -338,53 +379,30 @@ describe('calls', () => {
     assert.equal(await calls.write({ method: write, message }, options), 'second')
     second.number = 8
     const error = await failed(calls.write({ method: write, message }, options))
-    assert.deepEqual([error.kind, error.maybeApplied], ['outdated', false])
+    assert.deepEqual([error.kind, error.mayHaveBeenApplied], ['outdated', false])
     assert.deepEqual([first.calls, second.calls], [0, 1])
   })
 
-  test('a write with connectionMax fails when its connection is lost, before gRPC moves it', async () => {
-    const { calls, members } = setUp(1)
-    const losing = new AbortController()
-    Object.assign(members[0] ?? {}, { lost: losing.signal })
-    const writing = failed(calls.write({ method: write, message }, { connectionMax: 1 }))
-    await settle()
-    losing.abort()
-    const error = await writing
-    assert.deepEqual([error.kind, error.maybeApplied], ['unavailable', true])
-    assert.equal(members[0]?.cancelled, 1)
+  test('a member that does not respond for a second is pinged', async () => {
+    const { calls, members, advance } = setUp(1)
+    const reading = failed(calls.read({ method: read, message }, undefined))
+    await advance(950)
+    assert.equal(members[0]?.pings, 0)
+    await advance(100)
+    assert.equal(members[0]?.pings, 2, 'one for each connection')
+    await advance(2_000)
+    assert.equal((await reading).kind, 'timeout')
   })
 
   test('a response has the number of its own connection, even after a renewal', async () => {
-    mock.timers.reset()
-    const old = new FakeMember()
-    old.number = 7
-    let done: Callback = () => {}
-    const client = {
-      unary: (_options: unknown, callback: Callback) => {
-        done = callback
-        return () => {}
-      },
-    } as unknown as Client
-    const opened = Object.assign(old, { client })
-    const link = new RenewableLink(
-      () => opened,
-      () => {},
-    )
-    const clock = { now: () => 0 }
-    const endpoints = new EndpointSet(() => [
-      new Endpoint({ name: 'm', calls: link, streams: link, clock }),
-    ])
-    const closing = new AbortController().signal
-    const calls = new Calls({ endpoints, closing, clock, defaultTimeoutMs: 3_000 })
-    const response = calls.read({ method: read, message }, undefined)
-    old.state = 'failing'
-    const successor = new FakeMember()
-    successor.state = 'connecting'
-    successor.number = 0
-    link.renew(() => successor)
-    assert.equal(link.number, 0)
-    done(undefined, 'late')
+    const { rawCalls, members } = setUp(1)
+    const [member] = members
+    assert.ok(member !== undefined)
+    member.number = 7
+    const response = rawCalls.read({ method: read, message }, undefined)
+    await settle()
+    member.number = 8
+    member.done(undefined, 'late')
     assert.equal((await response).connection, 7)
-    link.close()
   })
 })

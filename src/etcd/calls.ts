@@ -1,9 +1,12 @@
 /**
  * Unary calls: their deadlines and their retries.
  *
- * Reads are hedged: when the first member does not respond for a while, the request is sent to a
- * second member as well, and the first response counts. A member that is paused or cut off costs a
- * second at most, and a member that is only busy with a large response can still send it.
+ * A call that gets no response for a second makes its member suspect (members.ts). Nothing else
+ * detects a member that accepts requests and does not answer before their deadlines.
+ *
+ * Reads are hedged: the request is then sent to a second member as well, and the first response
+ * counts. A member that is paused or cut off costs a second at most, and a member that is only busy
+ * with a large response can still send it.
  *
  * A write is sent once. It is retried only when the first attempt certainly had no effect: there
  * was no connection to send it on, or etcd refused it before proposing it.
@@ -22,9 +25,9 @@ import {
   type Outcome,
   outdated,
 } from './call-attempt.ts'
-import type { Endpoint, EndpointSet } from './endpoints.ts'
+import { firstBackoffMs, maxBackoffMs } from './connection.ts'
 import { EtcdError, isRetryable } from './errors.ts'
-import { reconnectFirstMs, reconnectMostMs } from './grpc.ts'
+import type { Member, Members } from './members.ts'
 import type { CallObserver, CallOptions, ConnectionNumber } from './protocol/protocol.ts'
 
 /**
@@ -36,13 +39,13 @@ const hedgeTimeoutDivisor = 3
 
 /** A hedged read and the members it was sent to. */
 interface Race<Response> {
-  readonly among: readonly Endpoint[]
-  readonly tried: Set<Endpoint>
-  readonly running: Map<Endpoint, Promise<Outcome<Response>>>
+  readonly among: readonly Member[]
+  readonly tried: Set<Member>
+  readonly running: Map<Member, Promise<Outcome<Response>>>
 }
 
 export class Calls {
-  readonly #endpoints: EndpointSet
+  readonly #members: Members
   readonly #clock: Clock
   readonly #defaultTimeoutMs: number
   readonly #onCall: CallObserver | undefined
@@ -50,7 +53,7 @@ export class Calls {
   readonly #closing: AbortSignal
 
   constructor(options: {
-    readonly endpoints: EndpointSet
+    readonly members: Members
     /** Aborts when the client closes, with the error to report. */
     readonly closing: AbortSignal
     readonly clock: Clock
@@ -58,7 +61,7 @@ export class Calls {
     readonly onCall?: CallObserver | undefined
   }) {
     this.#onCall = options.onCall
-    this.#endpoints = options.endpoints
+    this.#members = options.members
     this.#closing = options.closing
     new AbortListener(this.#closing, () => {
       for (const scope of this.#open) scope.end(this.#closing.reason)
@@ -71,10 +74,10 @@ export class Calls {
   read<Response>(
     request: CallRequest<Response>,
     options: CallOptions | undefined,
-    among?: readonly Endpoint[],
+    among?: readonly Member[],
   ): Promise<CallResult<Response>> {
     return this.#within(request, options, (scope) =>
-      this.#read(request, scope, among ?? this.#endpoints.all),
+      this.#read(request, scope, among ?? this.#members.all),
     )
   }
 
@@ -123,26 +126,26 @@ export class Calls {
     scope: CallScope,
   ): Promise<CallResult<Response>> {
     const { connectionMax } = scope
-    const backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
-    const refused = new Set<Endpoint>()
+    const backoff = new Backoff({ firstMs: firstBackoffMs, mostMs: maxBackoffMs })
+    const refused = new Set<Member>()
     let last: EtcdError | undefined
     while (!scope.isOver && scope.cancelIfSafe?.aborted !== true) {
       this.#checkConnections(connectionMax)
-      const endpoint = this.#endpoints.pick('calls', { avoid: refused, connectionMax })
-      if (endpoint === undefined && refused.size === 0) {
-        await this.#endpoints.changed(scope.signal)
+      const member = this.#members.pick('calls', { avoid: refused, connectionMax })
+      if (member === undefined && refused.size === 0) {
+        await this.#members.changed(scope.signal)
         continue
       }
-      if (endpoint === undefined) {
+      if (member === undefined) {
         refused.clear()
         await pause(backoff.next(), scope.signal)
         continue
       }
-      const outcome = await this.#writeOnce(request, scope, endpoint)
+      const outcome = await this.#writeOnce(request, scope, member)
       if ('response' in outcome) return this.#servedBy(outcome)
-      if (outcome.error.maybeApplied || !isRetryable(outcome.error)) throw outcome.error
+      if (outcome.error.mayHaveBeenApplied || !isRetryable(outcome.error)) throw outcome.error
       last = outcome.error
-      refused.add(endpoint)
+      refused.add(member)
     }
     throw this.#neverSent(scope, last)
   }
@@ -150,18 +153,18 @@ export class Calls {
   /** A lost connection does not come back: the next one has a higher number. */
   #checkConnections(connectionMax: ConnectionNumber | undefined): void {
     if (connectionMax === undefined) return
-    if (this.#endpoints.pick('calls', { connectionMax }) === undefined) throw outdated()
+    if (this.#members.pick('calls', { connectionMax }) === undefined) throw outdated()
   }
 
   async #writeOnce<Response>(
     request: CallRequest<Response>,
     scope: CallScope,
-    endpoint: Endpoint,
+    member: Member,
   ): Promise<Outcome<Response>> {
-    // So that later calls do not wait for this member as well.
-    const suspicion = setTimeout(() => endpoint.suspect(), hedgeDelayMs(scope))
+    // Later calls should not wait for this member as well.
+    const suspicion = setTimeout(() => member.suspect(), hedgeDelayMs(scope))
     scope.isWriting = true
-    const outcome = await attemptCall(request, scope, endpoint, this.#clock)
+    const outcome = await attemptCall(request, scope, member, this.#clock)
     scope.isWriting = false
     clearTimeout(suspicion)
     return outcome
@@ -170,9 +173,9 @@ export class Calls {
   async #read<Response>(
     request: CallRequest<Response>,
     scope: CallScope,
-    among: readonly Endpoint[],
+    among: readonly Member[],
   ): Promise<CallResult<Response>> {
-    const backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
+    const backoff = new Backoff({ firstMs: firstBackoffMs, mostMs: maxBackoffMs })
     const race: Race<Response> = { among, tried: new Set(), running: new Map() }
     let last: EtcdError | undefined
     while (!scope.isOver) {
@@ -195,29 +198,27 @@ export class Calls {
     scope: CallScope,
     race: Race<Response>,
   ): void {
-    const endpoint = this.#endpoints.pick('calls', { avoid: race.tried, among: race.among })
-    if (endpoint === undefined) return
-    race.tried.add(endpoint)
-    race.running.set(endpoint, attemptCall(request, scope, endpoint, this.#clock))
+    const member = this.#members.pick('calls', { avoid: race.tried, among: race.among })
+    if (member === undefined) return
+    race.tried.add(member)
+    race.running.set(member, attemptCall(request, scope, member, this.#clock))
   }
 
   #won<Response>(race: Race<Response>, outcome: CallResult<Response>): CallResult<Response> {
-    // The others got the request earlier and have not responded: they are slow.
-    for (const silent of race.running.keys()) silent.suspect()
     // A call to a named member does not change which member is preferred.
-    return race.among === this.#endpoints.all ? this.#servedBy(outcome) : outcome
+    return race.among === this.#members.all ? this.#servedBy(outcome) : outcome
   }
 
   #servedBy<Response>(outcome: CallResult<Response>): CallResult<Response> {
-    outcome.endpoint.trust()
-    this.#endpoints.prefer(outcome.endpoint)
+    outcome.member.trust()
+    this.#members.prefer(outcome.member)
     return outcome
   }
 
   /** All members failed: retry after a backoff. None was connected: wait until one is. */
   async #waitBeforeRetry(race: Race<unknown>, backoff: Backoff, scope: CallScope): Promise<void> {
     if (race.tried.size === 0) {
-      await this.#endpoints.changed(scope.signal)
+      await this.#members.changed(scope.signal)
       return
     }
     race.tried.clear()
@@ -236,8 +237,8 @@ export class Calls {
     })
     const first = await Promise.race([...running.values(), silence])
     clearTimeout(timer)
-    if (first === undefined) for (const endpoint of running.keys()) endpoint.suspect()
-    else running.delete(first.endpoint)
+    if (first === undefined) for (const member of running.keys()) member.suspect()
+    else running.delete(first.member)
     return first
   }
 
@@ -246,7 +247,7 @@ export class Calls {
     const end = scope.reason
     if (end.kind === 'cancelled') return end
     if (last !== undefined) return last
-    const reasons = this.#endpoints.all.map((endpoint) => endpoint.lastError())
+    const reasons = this.#members.all.map((member) => member.error())
     const reason = reasons.find((error) => error !== undefined)
     return new EtcdError({
       kind: 'unavailable',
@@ -261,7 +262,7 @@ function hedgeDelayMs(scope: CallScope): number {
   return Math.min(hedgeAfterMs, scope.timeoutMs / hedgeTimeoutDivisor)
 }
 
-/** Whether the result says something about etcd: not if it was cancelled before it was sent. */
+/** A call that was cancelled before it was sent says nothing about etcd. */
 function isAboutEtcd(scope: CallScope): boolean {
   return scope.isSent || scope.reason.kind === 'timeout'
 }

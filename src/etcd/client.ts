@@ -1,11 +1,16 @@
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import { recorded } from '../lib/tracing/span.ts'
 import { Calls } from './calls.ts'
-import type { TlsMaterial } from './credentials.ts'
-import type { EndpointSet } from './endpoints.ts'
 import { EtcdError, invalid } from './errors.ts'
-import { encode, methods } from './grpc.ts'
-import { openEndpoints, type PrepareRenewal } from './open-endpoints.ts'
+import type { Members } from './members.ts'
+import { methods } from './methods.ts'
+import { openMembers } from './open-members.ts'
+import {
+  emptyRequest,
+  encodeCompaction,
+  encodeLeaseGrant,
+  encodeLeaseId,
+} from './protocol/control-messages.ts'
 import { encodeRange, encodeTxn } from './protocol/hot-messages.ts'
 import type {
   Alarm,
@@ -27,15 +32,7 @@ import type {
   Watch,
   WatchRequest,
 } from './protocol/protocol.ts'
-import {
-  AlarmRequestSchema,
-  CompactionRequestSchema,
-  LeaseGrantRequestSchema,
-  LeaseKeepAliveRequestSchema,
-  LeaseRevokeRequestSchema,
-  LeaseTimeToLiveRequestSchema,
-  StatusRequestSchema,
-} from './protocol/rpc_pb.ts'
+import { secureContextOf, type TlsMaterial } from './tls-material.ts'
 import { WatchStream } from './watch-stream.ts'
 
 /** An arbitrary period: the timer only keeps the process alive. */
@@ -48,7 +45,7 @@ export interface EtcdClientOptions {
    */
   readonly endpoints: readonly string[]
   readonly tls?: TlsMaterial | undefined
-  /** The timeout of calls that set none. */
+  /** Applies to calls without a timeout of their own. */
   readonly defaultTimeoutMs: number
   readonly clock?: Clock | undefined
   readonly onCall?: CallObserver | undefined
@@ -58,23 +55,20 @@ export interface EtcdClientOptions {
  * The only entry point to etcd. Every method fails with an EtcdError and nothing else.
  *
  * Reads fail over to another member when the first does not respond. Writes are sent once: when one
- * fails, `maybeApplied` says whether it may have been applied nevertheless. The signal ends the
+ * fails, `mayHaveBeenApplied` says whether it may have been applied nevertheless. The signal ends the
  * wait for a write, not the write.
  */
 export class EtcdClient {
-  readonly #endpoints: EndpointSet
+  readonly #members: Members
   readonly #calls: Calls
   readonly #closing = new AbortController()
-  readonly #renewals: readonly PrepareRenewal[]
 
   /** Connects at once, in the background. */
   constructor(options: EtcdClientOptions) {
     const clock = options.clock ?? monotonicClock
-    const opened = openEndpoints({ endpoints: options.endpoints, tls: options.tls, clock })
-    this.#endpoints = opened.endpoints
-    this.#renewals = opened.renewals
+    this.#members = openMembers({ endpoints: options.endpoints, tls: options.tls, clock })
     this.#calls = new Calls({
-      endpoints: this.#endpoints,
+      members: this.#members,
       closing: this.#closing.signal,
       clock,
       defaultTimeoutMs: options.defaultTimeoutMs,
@@ -84,22 +78,25 @@ export class EtcdClient {
 
   /** The number of the newest connection so far, to any member. */
   get newestConnection(): ConnectionNumber {
-    return this.#endpoints.newest
+    return this.#members.newest
   }
 
   /** Waits for a member that accepts calls and streams; returns the newest connection by then. */
   async connected(signal: AbortSignal): Promise<ConnectionNumber> {
     const isConnected = () =>
-      this.#endpoints.all.some((member) => member.isReady('calls') && member.isReady('streams'))
+      this.#members.all.some(
+        (member) =>
+          member.session('calls') !== undefined && member.session('streams') !== undefined,
+      )
     const ending = AbortSignal.any([signal, this.#closing.signal])
     // Connection timers are unref'd, so without this the process could end while the caller waits.
     const alive = setInterval(() => {}, aliveMs)
     try {
-      while (!ending.aborted && !isConnected()) await this.#endpoints.changed(ending)
+      while (!ending.aborted && !isConnected()) await this.#members.changed(ending)
     } finally {
       clearInterval(alive)
     }
-    return this.#endpoints.newest
+    return this.#members.newest
   }
 
   async range(request: RangeRequest, options?: CallOptions): Promise<RangeResult> {
@@ -123,7 +120,7 @@ export class EtcdClient {
     return (await recorded(options?.span, 'etcd txn', call, 'client')).response
   }
 
-  /** Starts when it is iterated. */
+  /** The watch starts when it is iterated. */
   watch(request: WatchRequest): Watch {
     return this.#watch(request)
   }
@@ -139,79 +136,58 @@ export class EtcdClient {
     }
     return new WatchStream({
       request,
-      endpoints: this.#endpoints,
+      members: this.#members,
       closing: this.#closing.signal,
     })
   }
 
   async grantLease(ttlSeconds: number, options?: CallOptions): Promise<LeaseGrant> {
-    const message = encoded(() => encode(LeaseGrantRequestSchema, { ttl: BigInt(ttlSeconds) }))
+    const message = encoded(() => encodeLeaseGrant(ttlSeconds))
     const { response } = await this.#calls.write({ method: methods.leaseGrant, message }, options)
-    return { id: response.id, ttlSeconds: Number(response.ttl) }
+    return response
   }
 
   /** Renews once. Returns the new time to live in seconds; 0 when the lease has expired. */
   async keepLeaseAlive(id: bigint, options?: CallOptions): Promise<number> {
-    const message = encoded(() => encode(LeaseKeepAliveRequestSchema, { id }))
-    const request = { method: methods.leaseKeepAlive, message }
-    const { response } = await this.#calls.read(request, options)
-    return Math.max(0, Number(response.ttl))
+    const request = { method: methods.leaseKeepAlive, message: encodeLeaseId(id) }
+    return (await this.#calls.read(request, options)).response
   }
 
   /** Deletes its keys as well. Fails with `not-found` when the lease has expired. */
   async revokeLease(id: bigint, options?: CallOptions): Promise<void> {
-    const message = encoded(() => encode(LeaseRevokeRequestSchema, { id }))
-    await this.#calls.write({ method: methods.leaseRevoke, message }, options)
+    const request = { method: methods.leaseRevoke, message: encodeLeaseId(id) }
+    await this.#calls.write(request, options)
   }
 
   async leaseTtl(id: bigint, options?: CallOptions): Promise<LeaseTtl> {
-    const message = encoded(() => encode(LeaseTimeToLiveRequestSchema, { id }))
-    const request = { method: methods.leaseTimeToLive, message }
-    const { response } = await this.#calls.read(request, options)
-    return { ttlSeconds: Number(response.ttl), grantedTtlSeconds: Number(response.grantedTtl) }
+    const request = { method: methods.leaseTimeToLive, message: encodeLeaseId(id) }
+    return (await this.#calls.read(request, options)).response
   }
 
   /** Removes the history before `revision`. Fails with `compacted` when it was removed before. */
   async compact(revision: number, options?: CallOptions): Promise<void> {
-    const message = encoded(() => encode(CompactionRequestSchema, { revision: BigInt(revision) }))
+    const message = encoded(() => encodeCompaction(revision))
     await this.#calls.write({ method: methods.compact, message }, options)
   }
 
   /** The status of this one member; there is no failover. */
   async status(endpoint: string, options?: CallOptions): Promise<MemberStatus> {
-    const member = this.#endpoints.find(endpoint)
+    const member = this.#members.find(endpoint)
     if (member === undefined) throw invalid(`${endpoint} is not one of the etcd endpoints`)
-    const message = encoded(() => encode(StatusRequestSchema, {}))
-    const { response } = await this.#calls.read({ method: methods.status, message }, options, [
-      member,
-    ])
-    return {
-      endpoint,
-      version: response.version,
-      dbBytes: Number(response.dbSize),
-      dbBytesInUse: Number(response.dbSizeInUse),
-      memberId: response.header?.memberId ?? 0n,
-      leader: response.leader,
-      revision: Number(response.header?.revision ?? 0n),
-      raftTerm: Number(response.raftTerm),
-      isLearner: response.isLearner,
-      errors: response.errors,
-    }
+    const request = { method: methods.status, message: emptyRequest }
+    const { response } = await this.#calls.read(request, options, [member])
+    return { endpoint, ...response }
   }
 
   /** The alarms of the whole cluster. */
   async alarms(options?: CallOptions): Promise<readonly Alarm[]> {
-    const message = encoded(() => encode(AlarmRequestSchema, {}))
-    const { response } = await this.#calls.read({ method: methods.alarm, message }, options)
-    return response.alarms.map(({ memberId, alarm }) => ({
-      memberId,
-      type: alarm === 1 ? 'no-space' : alarm === 2 ? 'corrupt' : 'unknown',
-    }))
+    const request = { method: methods.alarm, message: emptyRequest }
+    return (await this.#calls.read(request, options)).response
   }
 
   /** The last known connection state of each member, for logs and metrics. */
   endpoints(): readonly EndpointStatus[] {
-    return this.#endpoints.all.map((endpoint) => endpoint.status())
+    return this.#members.all.map((member) => member.status())
   }
 
   /**
@@ -219,8 +195,8 @@ export class EtcdClient {
    * and changes nothing, when the credentials cannot be used at all.
    */
   renewCredentials(tls: TlsMaterial): void {
-    const renewals = this.#renewals.map((prepare) => prepare(tls))
-    for (const renew of renewals) renew()
+    const context = secureContextOf(tls)
+    for (const member of this.#members.all) member.renew(context)
   }
 
   /**
@@ -235,7 +211,7 @@ export class EtcdClient {
   close(): void {
     if (this.#closing.signal.aborted) return
     this.#closing.abort(new EtcdError({ kind: 'cancelled', message: 'the etcd client is closed' }))
-    this.#endpoints.close()
+    this.#members.close()
   }
 }
 

@@ -1,214 +1,196 @@
+import type { SecureContext } from 'node:tls'
+import { Session } from '../grpc/session.ts'
 import { Backoff } from '../lib/backoff.ts'
-import { EtcdError, errorFromStatus } from './errors.ts'
-import { encode, methods, reconnectFirstMs, reconnectMostMs, startCall } from './grpc.ts'
-import type { ConnectionNumber } from './protocol/protocol.ts'
-import { StatusRequestSchema } from './protocol/rpc_pb.ts'
-import type { Target } from './transport/channel.ts'
-import { Client } from './transport/client.ts'
-import { status } from './transport/codes.ts'
+import { EtcdError } from './errors.ts'
+import type { ConnectionNumber, ConnectionState } from './protocol/protocol.ts'
 
-export type ConnectionState = 'idle' | 'connecting' | 'ready' | 'failing'
+/** How long an attempt may take; doubles while members accept connections and send nothing. */
+const firstAttemptMs = 2_500
+const maxAttemptMs = 10_000
+/** The pauses between attempts. */
+export const firstBackoffMs = 100
+export const maxBackoffMs = 1_000
+/** Limits the replaced sessions whose calls have not ended, in case credentials change often. */
+const maxDraining = 3
 
-/** How long a connection attempt may take before it is replaced; doubles up to the maximum. */
-const connectTimeoutMs = 2_500
-const connectTimeoutMostMs = 10_000
-const connectErrorTimeoutMs = 500
-/** The channel retries without a change of state: how often to read why the last attempt failed. */
-const connectErrorIntervalMs = 1_000
-/** How often a connection is probed, and how soon it must respond. */
-const probeIntervalMs = 5_000
-const probeTimeoutMs = 2_000
+/** Where a member listens. */
+export interface MemberAddress {
+  /** The host name or address that the member's certificate must be valid for. */
+  readonly host: string
+  readonly port: number
+  readonly isEncrypted: boolean
+}
+
+export interface ConnectionOptions {
+  /** The URL from the flag, for errors. */
+  readonly endpoint: string
+  readonly address: MemberAddress
+  /** Present only for TLS endpoints. */
+  readonly tls: SecureContext | undefined
+  /** Called when the state or the session in use has changed. */
+  readonly onChange: () => void
+  /** Returns the number for a session that has just been established. */
+  readonly nextNumber: () => ConnectionNumber
+}
+
+/** A session that accepts calls, and its number. */
+export interface NumberedSession {
+  readonly session: Session
+  readonly number: ConnectionNumber
+}
 
 /**
- * One connection to one member, kept open until it is closed.
+ * Keeps one connection to a member open until it is closed. There is at most one session in use and
+ * at most one attempt to open the next one, or a pause before that attempt:
  *
- * The channel reconnects only on request after a connection was lost, waits long for a member that
- * accepts and then stays silent (a paused member, a lost machine), and may not ping etcd while no
- * call is in flight. This class does all three: it replaces the ping by a small status call now and
- * then, which also detects a member that is stuck.
+ * | state        | session in use | attempt or pause                                    |
+ * | ------------ | -------------- | --------------------------------------------------- |
+ * | `connecting` | none           | the first one, or the first since a session was lost |
+ * | `failing`    | none           | the last attempt failed, see `error`                |
+ * | `ready`      | yes            | only to replace the session with renewed credentials |
+ * | `closed`     | none           | none                                                |
+ *
+ * A session is used until its successor is ready, so credentials that etcd refuses do no harm while
+ * the session lasts. It then drains: calls in flight end on it, and watches resume on the new one.
  */
 export class Connection {
-  readonly #endpoint: string
-  readonly #target: Target
-  readonly #onChange: () => void
-  readonly #nextNumber: () => ConnectionNumber
-  readonly #backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
-  #client: Client
-  #state: ConnectionState = 'idle'
-  #number: ConnectionNumber = 0
-  #lost = new AbortController()
-  #lastError: EtcdError | undefined
-  /** Whether there was a connection that was lost since, and whether it carried any response. */
-  #wasReady = false
-  #hadResponse = false
-  #connectTimeoutMs = connectTimeoutMs
+  readonly #options: ConnectionOptions
+  readonly #backoff = new Backoff({ firstMs: firstBackoffMs, mostMs: maxBackoffMs })
+  #draining: Session[] = []
+  #tls: SecureContext | undefined
+  #state: ConnectionState = 'connecting'
+  #current: NumberedSession | undefined
+  #attempt: Session | undefined
+  #error: EtcdError | undefined
+  #attemptMs = firstAttemptMs
+  /** The time limit of the attempt, or the pause before it. */
   #timer: NodeJS.Timeout | undefined
-  #isSilent = false
-  #closed = false
 
-  constructor(options: {
-    /** As configured, for messages. */
-    readonly endpoint: string
-    readonly target: Target
-    readonly onChange: () => void
-    readonly nextNumber: () => ConnectionNumber
-  }) {
-    this.#endpoint = options.endpoint
-    this.#target = options.target
-    this.#onChange = options.onChange
-    this.#nextNumber = options.nextNumber
-    this.#client = this.#open()
-    this.#follow(this.#client)
-  }
-
-  get client(): Client {
-    return this.#client
+  constructor(options: ConnectionOptions) {
+    this.#options = options
+    this.#tls = options.tls
+    this.#open()
   }
 
   get state(): ConnectionState {
     return this.#state
   }
 
-  get number(): ConnectionNumber {
-    return this.#number
+  /** The session for new calls; undefined unless the state is `ready`. */
+  get current(): NumberedSession | undefined {
+    return this.#current
   }
 
-  get lost(): AbortSignal {
-    return this.#lost.signal
+  /** Why the last attempt failed; undefined once one has succeeded. */
+  error(): EtcdError | undefined {
+    return this.#error
   }
 
-  /** Why the latest attempt to connect failed. */
-  get lastError(): EtcdError | undefined {
-    return this.#lastError
+  /** Closes the session if the member does not respond to a ping; see `Session.ping`. */
+  ping(): void {
+    this.#current?.session.ping()
   }
 
-  /** Whether the last probe got no response in time although the connection is open. */
-  get isSilent(): boolean {
-    return this.#isSilent
-  }
-
-  /** A response was received on this connection. */
-  noteResponse(): void {
-    this.#hadResponse = true
+  /** Replaces the session by one with these credentials, at once if there is none in use. */
+  renew(tls: SecureContext): void {
+    if (!this.#options.address.isEncrypted || this.#state === 'closed') return
+    this.#tls = tls
+    this.#attempt?.destroy()
+    this.#open()
   }
 
   close(): void {
-    this.#closed = true
     clearTimeout(this.#timer)
-    this.#state = 'idle'
-    this.#lost.abort()
-    this.#client.close()
+    this.#attempt?.destroy()
+    this.#current?.session.destroy()
+    this.#current = undefined
+    for (const session of this.#draining) session.destroy()
+    this.#state = 'closed'
   }
 
-  #open(): Client {
-    return new Client(this.#target)
+  #open(): void {
+    const { host, port, isEncrypted } = this.#options.address
+    const session = new Session({
+      target: { host, port, tls: isEncrypted ? this.#tls : undefined },
+      onReady: () => this.#use(session),
+      onEnd: (error) => this.#ended(session, error),
+    })
+    this.#attempt = session
+    this.#schedule(this.#attemptMs, () => {
+      this.#attemptMs = Math.min(maxAttemptMs, this.#attemptMs * 2)
+      session.destroy()
+      this.#failed('it does not respond')
+    })
   }
 
-  /** Reads the state of the channel now and after each change. */
-  #follow(client: Client): void {
-    if (this.#closed || client !== this.#client) return
-    const { channel } = client
-    const { state } = channel
-    channel.onChange(() => this.#follow(client))
+  #use(session: Session): void {
     clearTimeout(this.#timer)
-    if (state !== 'ready') this.#lost.abort()
-    switch (state) {
-      case 'ready':
-        this.#number = this.#nextNumber()
-        this.#lost = new AbortController()
-        this.#wasReady = true
-        this.#hadResponse = false
-        this.#connectTimeoutMs = connectTimeoutMs
-        this.#lastError = undefined
-        this.#isSilent = false
-        this.#schedule(probeIntervalMs, () => this.#probe(client))
-        this.#enter('ready')
-        break
-      case 'connecting':
-        this.#schedule(this.#connectTimeoutMs, () => this.#startOver())
-        this.#enter('connecting')
-        break
-      case 'failing':
-        this.#enter('failing')
-        this.#readConnectError(client)
-        break
-      case 'idle':
-        this.#schedule(this.#reconnectDelayMs(), () => channel.connect())
-        this.#enter('idle')
-        break
-      case 'closed':
-        break
+    this.#attempt = undefined
+    this.#attemptMs = firstAttemptMs
+    this.#error = undefined
+    if (this.#current !== undefined) this.#drain(this.#current.session)
+    this.#current = { session, number: this.#options.nextNumber() }
+    this.#enter('ready')
+  }
+
+  #ended(session: Session, error: Error | undefined): void {
+    if (session === this.#attempt) {
+      session.destroy()
+      this.#failed(reasonOf(error))
+    } else if (session === this.#current?.session) this.#lost(session)
+  }
+
+  /** The attempt failed: the next one follows after a pause. */
+  #failed(reason: string): void {
+    this.#attempt = undefined
+    this.#error = new EtcdError({
+      kind: 'unavailable',
+      message: `cannot connect: ${reason}`,
+      endpoint: this.#options.endpoint,
+    })
+    this.#schedule(this.#backoff.next(), () => this.#open())
+    if (this.#current === undefined) this.#enter('failing')
+  }
+
+  #lost(session: Session): void {
+    this.#current = undefined
+    this.#drain(session)
+    const isReplacing = this.#attempt !== undefined || this.#error !== undefined
+    if (!isReplacing) this.#reopen(session)
+    this.#enter(this.#error === undefined ? 'connecting' : 'failing')
+  }
+
+  /** At once, unless sessions are lost before they have carried any response. */
+  #reopen(lost: Session): void {
+    if (!lost.hasResponded) {
+      this.#schedule(this.#backoff.next(), () => this.#open())
+      return
     }
+    this.#backoff.reset()
+    this.#open()
+  }
+
+  #drain(session: Session): void {
+    session.drain()
+    this.#draining = [...this.#draining, session].filter(({ isDestroyed }) => !isDestroyed)
+    if (this.#draining.length > maxDraining) this.#draining.shift()?.destroy()
   }
 
   #enter(state: ConnectionState): void {
-    if (state === this.#state) return
     this.#state = state
-    this.#onChange()
-  }
-
-  /** At once, unless connections are lost before they carried any response: then with backoff. */
-  #reconnectDelayMs(): number {
-    if (!this.#wasReady) return 0
-    this.#wasReady = false
-    if (!this.#hadResponse) return this.#backoff.next()
-    this.#backoff.reset()
-    return 0
-  }
-
-  /** The connection attempt got stuck, before or after it was accepted: open another one. */
-  #startOver(): void {
-    this.#connectTimeoutMs = Math.min(connectTimeoutMostMs, this.#connectTimeoutMs * 2)
-    this.#lastError = new EtcdError({
-      kind: 'unavailable',
-      message: `no connection to ${this.#endpoint}: it does not respond`,
-      endpoint: this.#endpoint,
-    })
-    const stuck = this.#client
-    this.#client = this.#open()
-    stuck.close()
-    this.#follow(this.#client)
-  }
-
-  /**
-   * The channel reports why it could not connect to a call. A call in this state ends at once with
-   * that reason; if the connection opens first, the call is harmless.
-   */
-  #readConnectError(client: Client): void {
-    this.#schedule(connectErrorIntervalMs, () => this.#readConnectError(client))
-    const options = { request: statusRequest, timeoutMs: connectErrorTimeoutMs }
-    startCall(client, methods.status, options, (error) => {
-      if (error === undefined || this.#closed || this.#state !== 'failing') return
-      const { code, details } = error
-      this.#lastError = errorFromStatus({
-        code,
-        details,
-        endpoint: this.#endpoint,
-        write: false,
-        cause: error,
-      })
-    })
-  }
-
-  #probe(client: Client): void {
-    const options = { request: statusRequest, timeoutMs: probeTimeoutMs }
-    startCall(client, methods.status, options, (error) => {
-      if (this.#closed || client !== this.#client || this.#state !== 'ready') return
-      // Any response, also an error, shows that the member is alive.
-      this.#isSilent = error?.code === status.DEADLINE_EXCEEDED
-      if (!this.#isSilent) this.noteResponse()
-      this.#schedule(probeIntervalMs, () => this.#probe(client))
-    })
+    this.#options.onChange()
   }
 
   #schedule(ms: number, run: () => void): void {
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => {
-      if (!this.#closed) run()
-    }, ms)
-    // These timers must not keep the process alive.
+    this.#timer = setTimeout(run, ms)
+    // Connections must not keep the process alive.
     this.#timer.unref()
   }
 }
 
-const statusRequest: Buffer = encode(StatusRequestSchema, {})
+/** OpenSSL has a short reason besides a message with thread, library and source line. */
+function reasonOf(error: (Error & { readonly reason?: unknown }) | undefined): string {
+  if (error === undefined) return 'the connection was closed'
+  return typeof error.reason === 'string' ? `TLS: ${error.reason}` : error.message
+}

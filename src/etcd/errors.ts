@@ -1,4 +1,5 @@
-import { status as GrpcStatus } from './transport/codes.ts'
+import type { CallFailure } from '../grpc/call-failure.ts'
+import { status as GrpcStatus } from '../grpc/status-codes.ts'
 
 /** What went wrong; callers decide by it. */
 export type EtcdErrorKind =
@@ -31,9 +32,8 @@ export type EtcdErrorKind =
 export interface EtcdErrorDetails {
   readonly kind: EtcdErrorKind
   readonly message: string
-  readonly grpcCode?: number | undefined
   readonly endpoint?: string | undefined
-  readonly maybeApplied?: boolean | undefined
+  readonly mayHaveBeenApplied?: boolean | undefined
   readonly compactRevision?: number | undefined
   readonly cause?: unknown
 }
@@ -42,24 +42,21 @@ export interface EtcdErrorDetails {
 export class EtcdError extends Error {
   override readonly name = 'EtcdError'
   readonly kind: EtcdErrorKind
-  /** The gRPC status code, when there was a response or a broken call. */
-  readonly grpcCode: number | undefined
-  /** The member concerned, as configured. */
+  /** The URL of the member from the flag. */
   readonly endpoint: string | undefined
   /**
    * Whether the write may have been applied (or may still be). False only if it certainly has not
    * been and will not be; always false for reads.
    */
-  readonly maybeApplied: boolean
-  /** With `compacted` from a watch: the oldest revision that is still available. */
+  readonly mayHaveBeenApplied: boolean
+  /** The oldest revision that is still available; set for `compacted` from a watch. */
   readonly compactRevision: number | undefined
 
   constructor(details: EtcdErrorDetails) {
     super(details.message, details.cause === undefined ? undefined : { cause: details.cause })
     this.kind = details.kind
-    this.grpcCode = details.grpcCode
     this.endpoint = details.endpoint
-    this.maybeApplied = details.maybeApplied ?? false
+    this.mayHaveBeenApplied = details.mayHaveBeenApplied ?? false
     this.compactRevision = details.compactRevision
   }
 }
@@ -69,45 +66,20 @@ export function invalid(message: string, cause?: unknown): EtcdError {
   return new EtcdError({ kind: 'invalid', message, cause })
 }
 
-/** The status of a failed call, as gRPC reports it. */
-export interface FailedStatus {
-  readonly code: number
-  readonly details: string
-  readonly endpoint: string
-  /** Whether the call could change anything. */
-  readonly write: boolean
-  /** The member has certainly not begun with it. */
-  readonly neverSent?: boolean | undefined
-  readonly cause?: unknown
-}
-
-/** The error for a call that ended with a status other than OK. */
-export function errorFromStatus(failed: FailedStatus): EtcdError {
-  const known = knownMessages.get(failed.details)
-  const { details, cause } = failed
-  const message = details === '' ? `gRPC status ${failed.code}` : withoutWrapping(details)
-  // The log prints both: avoid the same text twice.
-  if (cause instanceof Error && details !== '' && cause.message.endsWith(details)) {
-    cause.message = message
-  }
+/** The error for a call that failed at this member. */
+export function errorOfCall(
+  failure: Pick<CallFailure, 'code' | 'message' | 'origin' | 'mayHaveBeenApplied'>,
+  call: { readonly endpoint: string; readonly isWrite: boolean },
+): EtcdError {
+  const { code, message, origin } = failure
+  const known = origin === 'server' ? knownMessages.get(message) : undefined
+  const isExcluded = origin === 'server' && (known?.neverApplied ?? isRefusal(code, message))
   return new EtcdError({
-    kind: known?.kind ?? kindOfCode(failed.code, failed.details),
-    message,
-    grpcCode: failed.code,
-    endpoint: failed.endpoint,
-    maybeApplied: mayBeApplied(failed, known),
-    cause,
+    kind: known?.kind ?? kindsOfCodes.get(code) ?? 'internal',
+    message: message === '' ? `gRPC status ${code}` : message,
+    endpoint: call.endpoint,
+    mayHaveBeenApplied: call.isWrite && failure.mayHaveBeenApplied && !isExcluded,
   })
-}
-
-/** OpenSSL's own form of an error: thread, code, library, function, reason, file, line. */
-function withoutWrapping(details: string): string {
-  return details.replace(/[0-9A-F]+:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):\S*:\d+:.*$/s, 'TLS: $1')
-}
-
-function mayBeApplied(failed: FailedStatus, known: KnownMessage | undefined): boolean {
-  if (!failed.write || failed.neverSent === true) return false
-  return !(known?.neverApplied ?? isRefusal(failed))
 }
 
 /** Whether another member, or the same member a little later, may succeed. */
@@ -117,7 +89,7 @@ export function isRetryable(error: EtcdError): boolean {
 
 interface KnownMessage {
   readonly kind: EtcdErrorKind
-  /** Undefined: the code decides, see `isRefusal`. */
+  /** Undefined: the code decides; see `isRefusal`. */
   readonly neverApplied?: boolean
 }
 
@@ -148,13 +120,13 @@ const knownMessages: ReadonlyMap<string, KnownMessage> = new Map<string, KnownMe
   ['etcdserver: authentication is not enabled', { kind: 'unauthenticated' }],
 ])
 
-/** Start of the message with which grpc-go, inside etcd, refuses a message over its limit. */
+/** How the message begins with which grpc-go, inside etcd, refuses a request over its limit. */
 const tooLargeForServer = 'grpc: received message larger than max'
 
 /**
  * Codes of refusals: etcd has checked the request, before proposing it or before applying any of
- * it, and changed nothing. Only together with etcd's message prefix: our own gRPC client creates
- * statuses with some of these codes too.
+ * it, and changed nothing. Only together with etcd's message prefix: the gRPC library inside etcd
+ * uses some of these codes too.
  */
 const refusals: ReadonlySet<number> = new Set([
   GrpcStatus.INVALID_ARGUMENT,
@@ -166,15 +138,13 @@ const refusals: ReadonlySet<number> = new Set([
   GrpcStatus.DATA_LOSS,
 ])
 
-function isRefusal(failed: FailedStatus): boolean {
-  if (failed.details.startsWith('etcdserver: ')) return refusals.has(failed.code)
-  return (
-    failed.code === GrpcStatus.RESOURCE_EXHAUSTED && failed.details.startsWith(tooLargeForServer)
-  )
+function isRefusal(code: number, message: string): boolean {
+  if (message.startsWith('etcdserver: ')) return refusals.has(code)
+  return code === GrpcStatus.RESOURCE_EXHAUSTED && message.startsWith(tooLargeForServer)
 }
 
 const kindsOfCodes: ReadonlyMap<number, EtcdErrorKind> = new Map<number, EtcdErrorKind>([
-  // Our own cancels are reported elsewhere; this one is a stream that the member reset.
+  // Our own cancels are reported elsewhere; this is the member's.
   [GrpcStatus.CANCELLED, 'unavailable'],
   [GrpcStatus.UNKNOWN, 'internal'],
   [GrpcStatus.INVALID_ARGUMENT, 'invalid'],
@@ -189,9 +159,3 @@ const kindsOfCodes: ReadonlyMap<number, EtcdErrorKind> = new Map<number, EtcdErr
   [GrpcStatus.DATA_LOSS, 'corrupt'],
   [GrpcStatus.UNAUTHENTICATED, 'unauthenticated'],
 ])
-
-function kindOfCode(code: number, details: string): EtcdErrorKind {
-  // A connection that breaks during a call ends the call with one of these.
-  if (details.startsWith('Received RST_STREAM')) return 'unavailable'
-  return kindsOfCodes.get(code) ?? 'internal'
-}

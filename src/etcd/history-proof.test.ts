@@ -46,7 +46,7 @@ function isContinued(
 const a = put(5, 'a', 'one!')
 const b = put(6, 'b', 'two!')
 
-test('history proof: a new stream must start at the newest unique put', () => {
+test('a new stream must start at the newest unique put', () => {
   const proof = new HistoryProof(isUnique)
   assert.equal(proof.revision, undefined)
   proof.note([put(3, 'x', 'like any other')])
@@ -58,19 +58,19 @@ test('history proof: a new stream must start at the newest unique put', () => {
   assert.equal(proof.revision, 6)
 })
 
-test('history proof: the same changes are the same history, regardless of batch boundaries', () => {
+test('the same changes are the same history, regardless of batch boundaries', () => {
   const tail = [removal(7, 'a'), removal(8, 'b')]
   assert.equal(isContinued([[a, b]], [b]), true)
   assert.equal(isContinued([[a], [b], tail], [b, ...tail]), true)
   assert.equal(isContinued([[a, b, ...tail]], [b, ...tail]), true)
 })
 
-test('history proof: other changes in the revision of the anchor do not matter', () => {
+test('other changes in the revision of the anchor do not matter', () => {
   const other = removal(6, 'c')
   assert.equal(isContinued([[a, b, other]], [removal(6, 'a'), b, other]), true)
 })
 
-test('history proof: a different, missing or additional change is another history', () => {
+test('a different, missing or additional change is another history', () => {
   const delivered = [[a, b, removal(7, 'a'), removal(9, 'c')]]
   for (const again of [
     [],

@@ -43,7 +43,7 @@ export class HistoryProof {
     const index = events.findLastIndex(({ type, kv }) => type === 'put' && this.#isUnique(kv))
     const anchor = events[index]
     if (anchor !== undefined) {
-      // Copied: a view would keep the whole message in memory.
+      // A view would retain the whole message.
       this.#anchor = { revision: anchor.kv.modRevision, key: Buffer.from(anchor.kv.key) }
       this.#known = createHash('sha256')
     }
@@ -72,7 +72,7 @@ export class HistoryProof {
     })
   }
 
-  /** Of the anchor's revision only the anchor is hashed: one transaction made all its changes. */
+  /** The anchor stands for its whole revision, because one transaction made all those changes. */
   #add(hash: Hash, { type, kv }: WatchEvent): void {
     const anchor = this.#anchor
     if (anchor === undefined) return

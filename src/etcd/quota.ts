@@ -1,6 +1,6 @@
 import http from 'node:http'
 import https from 'node:https'
-import type { TlsMaterial } from './credentials.ts'
+import type { TlsMaterial } from './tls-material.ts'
 
 const TIMEOUT_MS = 5_000
 /** Ten times the size of etcd's metrics. */

@@ -1,42 +1,48 @@
-import { AbortListener } from '../lib/abort.ts'
-import type { Endpoint, Link } from './endpoints.ts'
+import type { CallFailure } from '../grpc/call-failure.ts'
+import type { DuplexCall } from '../grpc/duplex-call.ts'
+import type { NumberedSession } from './connection.ts'
 import { EtcdError } from './errors.ts'
-import { encode, startWatch, type WatchCall } from './grpc.ts'
+import type { Member } from './members.ts'
+import { watchMethod } from './methods.ts'
+import { encodeWatchCreate, encodeWatchProgress } from './protocol/control-messages.ts'
 import type { WatchMessage } from './protocol/hot-messages.ts'
 import type { ConnectionNumber, WatchRequest } from './protocol/protocol.ts'
-import { WatchRequestSchema } from './protocol/rpc_pb.ts'
 
 const progressAfterMs = 1_000
 /** etcd drops progress requests while the watcher is behind, so they are repeated. */
 const progressRepeatMs = 250
 
-const progressRequest: Buffer = encode(WatchRequestSchema, {
-  requestUnion: { case: 'progressRequest', value: {} },
-})
+const progressRequest: Buffer = encodeWatchProgress()
 
-/** The member kept its connection, but sent nothing, or nothing useful, for too long. */
+/** The connection is open, but the member sent nothing, or nothing useful, for too long. */
 export class SilentMember extends EtcdError {}
 
-/** One stream to one member, from its create request to its end. */
-export class Session {
-  readonly endpoint: Endpoint
+/**
+ * One stream to one member, from its create request to its end. It requests progress when no message
+ * comes, and fails when none comes then. Nothing else detects a stream that is stuck while its
+ * connection works.
+ */
+export class WatchSession {
+  readonly member: Member
+  /** The connection of the stream. */
+  readonly connection: ConnectionNumber
   /** The newest connection to any member when the stream was opened. */
   readonly newestAtOpen: ConnectionNumber
-  readonly #link: Link
-  readonly #call: WatchCall
-  readonly #losing: AbortListener
+  readonly #session: NumberedSession['session']
+  readonly #call: DuplexCall<WatchMessage>
   #failure: EtcdError | undefined
   #wake: (() => void) | undefined
-  /** Until etcd reports progress; while proving, until its revision completes the proof. */
+  /** True until etcd reports progress; while proving, until its revision completes the proof. */
   #isProgressPending = false
   #isProving: boolean
   #isVerified = false
-  /** How long nothing useful was received. Does not count while the consumer is busy. */
+  /** The time without a useful message, excluding the time in which the consumer was busy. */
   #silentForMs = 0
   #isCreated = false
 
   constructor(
-    endpoint: Endpoint,
+    member: Member,
+    { session, number }: NumberedSession,
     options: {
       readonly request: WatchRequest
       readonly startRevision: number
@@ -47,29 +53,25 @@ export class Session {
       readonly isSplit: boolean
     },
   ) {
-    this.endpoint = endpoint
+    this.member = member
+    this.connection = number
     this.newestAtOpen = options.newestAtOpen
     this.#isProving = options.isProving
-    this.#link = endpoint.link('streams')
-    this.#call = startWatch(this.#link.client)
+    this.#session = session
+    this.#call = session.duplex(watchMethod)
     const wake = () => this.#wake?.()
     this.#call.on('readable', wake)
-    this.#call.on('error', (status: { readonly code: number; readonly details: string }) => {
-      this.#failure ??= endpoint.failed(status, { write: false })
+    this.#call.on('error', (failure: CallFailure) => {
+      this.#failure ??= member.failed(failure, false)
       wake()
     })
     this.#call.on('end', () => {
       this.#failure ??= this.#ended()
       wake()
     })
-    this.#call.write(createRequest(options))
-    // A stream that waits for a connection may be started on a later one, which is not verified.
-    this.#losing = new AbortListener(this.#link.lost, () => this.#fail())
-  }
-
-  /** The connection of the stream, or a later one. */
-  get connection(): ConnectionNumber {
-    return this.#link.number
+    const { request, startRevision, isSplit: fragment } = options
+    const { key, rangeEnd, prevKv } = request
+    this.#call.write(encodeWatchCreate({ key, rangeEnd, prevKv, startRevision, fragment }))
   }
 
   /** Whether the stream is known to continue the delivered history. */
@@ -77,7 +79,7 @@ export class Session {
     return this.#isVerified
   }
 
-  /** The stream continues the delivered history. `isProgress`: a progress response showed that. */
+  /** To be called when the stream is known to continue the history. `isProgress`: by its progress. */
   setVerified(isProgress: boolean): void {
     if (isProgress) this.#isProgressPending = false
     this.#isProving = false
@@ -103,6 +105,8 @@ export class Session {
     for (;;) {
       const message = this.#call.read() as WatchMessage | null
       if (message !== null) return this.#received(message)
+      // A member that shuts down waits until its streams have ended.
+      if (this.#session.isGoingAway) this.stop()
       if (this.#failure !== undefined) throw this.#failure
       if (await this.#woken(this.#isResponseDue() ? progressRepeatMs : progressAfterMs)) continue
       this.#silentForMs += this.#repeatProgressRequest()
@@ -111,11 +115,6 @@ export class Session {
   }
 
   stop(): void {
-    this.#losing[Symbol.dispose]()
-    this.#fail()
-  }
-
-  #fail(): void {
     this.#failure ??= this.#ended()
     this.#call.cancel()
     this.#wake?.()
@@ -135,7 +134,6 @@ export class Session {
   }
 
   #received(message: WatchMessage): WatchMessage {
-    this.#link.noteResponse()
     const isProgress = !message.created && message.events.length === 0
     // Progress of a member that is behind proves nothing: it is requested again after a while.
     if (isProgress && this.#isProving) return message
@@ -156,13 +154,13 @@ export class Session {
     await new Promise((resolve) => setImmediate(resolve))
     await new Promise((resolve) => setImmediate(resolve))
     if (this.#call.readableLength > 0 || this.#failure !== undefined) return
-    this.endpoint.suspect()
+    this.member.suspect()
     throw new SilentMember({
       kind: 'unavailable',
       message: this.#isProving
         ? `the watch did not catch up with the delivered history within ${silenceTimeoutMs} ms`
         : `no message on the watch for ${silenceTimeoutMs} ms`,
-      endpoint: this.endpoint.name,
+      endpoint: this.member.name,
     })
   }
 
@@ -185,28 +183,7 @@ export class Session {
     return new EtcdError({
       kind: 'unavailable',
       message: 'the watch stream ended',
-      endpoint: this.endpoint.name,
+      endpoint: this.member.name,
     })
   }
-}
-
-function createRequest(options: {
-  readonly request: WatchRequest
-  readonly startRevision: number
-  readonly isSplit: boolean
-}): Buffer {
-  const { request, startRevision, isSplit } = options
-  return encode(WatchRequestSchema, {
-    requestUnion: {
-      case: 'createRequest',
-      value: {
-        key: request.key,
-        rangeEnd: request.rangeEnd ?? new Uint8Array(0),
-        startRevision: BigInt(startRevision),
-        prevKv: request.prevKv ?? false,
-        progressNotify: true,
-        fragment: isSplit,
-      },
-    },
-  })
 }

@@ -6,7 +6,7 @@
  * and the watch resumes from the last revision delivered. Only lost history, a refusal by etcd and
  * the closing of the client are reported to the consumer.
  *
- * A silent member is the difficult failure: a paused member keeps its connection. So after a second
+ * A silent member is the difficult failure: a paused member does not close its connection. So after a second
  * without a message the watch requests progress, repeatedly until etcd responds, and leaves a
  * member that sends nothing at all for two seconds after the first request. A watcher that is far
  * behind gets no progress and no events while etcd scans history of other keys, so the timeout
@@ -25,16 +25,16 @@
  * value has been delivered there is no anchor. Then only connections older than the read are used:
  * they lead to a member that has existed since before the read.
  *
- * The consumer pulls: while it is busy nothing is read beyond gRPC's own small buffer, etcd keeps
+ * The consumer pulls: while it is busy nothing is read beyond gRPC's own small buffer, etcd buffers
  * the rest, and no timeout runs against the member.
  */
-
+import { status as GrpcStatus } from '../grpc/status-codes.ts'
 import { AbortListener, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
-import type { Endpoint, EndpointSet } from './endpoints.ts'
-import { EtcdError, errorFromStatus } from './errors.ts'
-import { reconnectFirstMs, reconnectMostMs } from './grpc.ts'
+import { firstBackoffMs, maxBackoffMs } from './connection.ts'
+import { EtcdError, errorOfCall } from './errors.ts'
 import { HistoryProof } from './history-proof.ts'
+import type { Member, Members } from './members.ts'
 import type { WatchMessage } from './protocol/hot-messages.ts'
 import type {
   ConnectionNumber,
@@ -44,8 +44,7 @@ import type {
   WatchBatch,
   WatchRequest,
 } from './protocol/protocol.ts'
-import { status as GrpcStatus } from './transport/codes.ts'
-import { Session, SilentMember } from './watch-session.ts'
+import { SilentMember, WatchSession } from './watch-session.ts'
 import { WholeRevisions } from './whole-revisions.ts'
 
 const silenceTimeoutFirstMs = 2_000
@@ -54,14 +53,14 @@ const silenceTimeoutMostMs = 30_000
 export class WatchStream implements HistoryWatch {
   readonly #request: WatchRequest
   readonly #sameHistory: SameHistory | undefined
-  readonly #endpoints: EndpointSet
+  readonly #members: Members
   /** Aborts when the client closes, with the error to report. */
   readonly #closing: AbortSignal
-  readonly #backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
+  readonly #backoff = new Backoff({ firstMs: firstBackoffMs, mostMs: maxBackoffMs })
   readonly #revisions: WholeRevisions
   readonly #proof: HistoryProof | undefined
   #silenceTimeoutMs = silenceTimeoutFirstMs
-  #session: Session | undefined
+  #session: WatchSession | undefined
   /** The consumer waits for progress; stays set when the watch fails over. */
   #isProgressRequested = false
   #connection: ConnectionNumber = 0
@@ -72,11 +71,11 @@ export class WatchStream implements HistoryWatch {
 
   constructor(options: {
     readonly request: WatchRequest | HistoryWatchRequest
-    readonly endpoints: EndpointSet
+    readonly members: Members
     readonly closing: AbortSignal
   }) {
     this.#request = options.request
-    this.#endpoints = options.endpoints
+    this.#members = options.members
     this.#closing = options.closing
     const { startRevision } = options.request
     const sameHistory = 'sameHistory' in options.request ? options.request.sameHistory : undefined
@@ -108,49 +107,45 @@ export class WatchStream implements HistoryWatch {
     if (this.#started) throw new EtcdError({ kind: 'invalid', message: 'a watch is iterated once' })
     this.#started = true
     const ending = AbortSignal.any([this.#request.signal, this.#closing])
-    let left: Endpoint | undefined
+    let left: Member | undefined
     while (!ending.aborted) {
-      const endpoint = await this.#selectMember(ending, left)
-      if (endpoint === undefined) break
+      const member = await this.#selectMember(ending, left)
+      if (member === undefined) break
       try {
-        yield* this.#follow(endpoint, ending)
+        yield* this.#follow(member, ending)
       } catch (error) {
         if (!ending.aborted) this.#throwIfFinal(error)
       }
-      left = endpoint
+      left = member
     }
     if (!this.#request.signal.aborted) throw this.#closing.reason
   }
 
   /** Any connected member; the member that was just left is the last choice. */
-  async #selectMember(
-    ending: AbortSignal,
-    left: Endpoint | undefined,
-  ): Promise<Endpoint | undefined> {
+  async #selectMember(ending: AbortSignal, left: Member | undefined): Promise<Member | undefined> {
     if (left !== undefined) await pause(this.#backoff.next(), ending)
     while (!ending.aborted) {
       const avoid = left === undefined ? undefined : new Set([left])
       const connectionMax = this.#connectionMax()
-      const endpoint =
-        this.#endpoints.pick('streams', { avoid, connectionMax }) ??
-        this.#endpoints.pick('streams', { connectionMax })
-      if (endpoint !== undefined) return endpoint
-      if (this.#endpoints.pick('streams') !== undefined) throw notComparable()
-      await this.#endpoints.changed(ending)
+      const member =
+        this.#members.pick('streams', { avoid, connectionMax }) ??
+        this.#members.pick('streams', { connectionMax })
+      if (member !== undefined) return member
+      if (this.#members.pick('streams') !== undefined) throw notComparable()
+      await this.#members.changed(ending)
     }
     return undefined
   }
 
   /** Yields everything that one member sends, until it fails. */
-  async *#follow(
-    endpoint: Endpoint,
-    ending: AbortSignal,
-  ): AsyncGenerator<WatchBatch, never, undefined> {
+  async *#follow(member: Member, ending: AbortSignal): AsyncGenerator<WatchBatch, void, undefined> {
+    const current = member.session('streams')
+    if (current === undefined) return
     this.#revisions.startOver()
-    const session = new Session(endpoint, {
+    const session = new WatchSession(member, current, {
       request: this.#request,
       startRevision: this.#startRevision(),
-      newestAtOpen: this.#endpoints.newest,
+      newestAtOpen: this.#members.newest,
       isProving: this.#proof?.isOpen === true,
       isSplit: this.#isSplit,
     })
@@ -162,7 +157,7 @@ export class WatchStream implements HistoryWatch {
     try {
       for (;;) {
         const message = await session.next(this.#silenceTimeoutMs)
-        if (message.canceled) throw cancelError(message, endpoint)
+        if (message.canceled) throw cancelError(message, member)
         const batch = message.created ? this.#onCreated() : this.#take(message)
         this.#updateVerification(session, message)
         this.#connection = Math.max(this.#connection, session.connection)
@@ -185,13 +180,13 @@ export class WatchStream implements HistoryWatch {
     return batch
   }
 
-  /** With no history to compare, the new stream counts as verified, which the batch reports. */
+  /** A stream without a history to compare counts as verified at once, which the batch reports. */
   #onCreated(): WatchBatch | undefined {
     if (this.#proof === undefined || this.#proof.isOpen) return undefined
     return { revision: this.#revisions.delivered, events: [] }
   }
 
-  #updateVerification(session: Session, message: WatchMessage): void {
+  #updateVerification(session: WatchSession, message: WatchMessage): void {
     const { created, events } = message
     if (this.#proof?.isOpen === false) session.setVerified(!created && events.length === 0)
     // etcd reports progress once it has sent all changes so far, which may be now.
@@ -210,7 +205,7 @@ export class WatchStream implements HistoryWatch {
     return delivered < 1 || delivered === this.#compactedAt ? delivered + 1 : delivered
   }
 
-  /** Without an anchor only connections from before the read can be trusted. */
+  /** As long as there is no anchor, only connections from before the read can be trusted. */
   #connectionMax(): ConnectionNumber | undefined {
     return this.#proof?.revision === undefined ? this.#sameHistory?.connectionMax : undefined
   }
@@ -236,7 +231,7 @@ export class WatchStream implements HistoryWatch {
   }
 }
 
-/** For the consumer this is the same as lost history: it has to read everything again. */
+/** The consumer has to read everything again, as if the history were lost. */
 function notComparable(): EtcdError {
   return new EtcdError({
     kind: 'compacted',
@@ -245,22 +240,26 @@ function notComparable(): EtcdError {
 }
 
 /** The error for a watch that etcd cancelled, with or without a reason. */
-function cancelError(message: WatchMessage, endpoint: Endpoint): EtcdError {
+function cancelError(message: WatchMessage, member: Member): EtcdError {
   const { compactRevision } = message
   if (compactRevision > 0) {
     return new EtcdError({
       kind: 'compacted',
       message: `the history for the watch is compacted: the oldest revision is ${compactRevision}`,
-      endpoint: endpoint.name,
+      endpoint: member.name,
       compactRevision,
     })
   }
-  return errorFromStatus({
-    code: codeOfReason(message.cancelReason),
-    details: message.cancelReason,
-    endpoint: endpoint.name,
-    write: false,
-  })
+  const { cancelReason } = message
+  return errorOfCall(
+    {
+      code: codeOfReason(cancelReason),
+      message: cancelReason,
+      origin: 'server',
+      mayHaveBeenApplied: false,
+    },
+    { endpoint: member.name, isWrite: false },
+  )
 }
 
 /** etcd gives its reason as text only. A reason that is not known to be final is retried. */

@@ -34,7 +34,7 @@ function revisionsOf(batch: WatchBatch | undefined): readonly number[] | undefin
   return batch?.events.map((item) => item.kv.modRevision)
 }
 
-test('whole revisions: an unfragmented response is delivered unchanged', () => {
+test('an unfragmented response is delivered unchanged', () => {
   const revisions = new WholeRevisions(4)
   const batch = revisions.take(message([5, 5, 6]))
   assert.deepEqual(revisionsOf(batch), [5, 5, 6])
@@ -42,7 +42,7 @@ test('whole revisions: an unfragmented response is delivered unchanged', () => {
   assert.equal(revisions.delivered, 6)
 })
 
-test('whole revisions: the last revision of a fragment is buffered until the next fragment', () => {
+test('the last revision of a fragment is buffered until the next fragment', () => {
   const revisions = new WholeRevisions(4)
   const first = revisions.take(message([5, 6, 6], { fragment: true }))
   assert.deepEqual(revisionsOf(first), [5])
@@ -53,7 +53,7 @@ test('whole revisions: the last revision of a fragment is buffered until the nex
   assert.equal(last?.revision, 7)
 })
 
-test('whole revisions: buffered changes are not delivered yet when the stream starts over', () => {
+test('buffered changes are not delivered yet when the stream starts over', () => {
   const revisions = new WholeRevisions(4)
   revisions.take(message([5, 6], { fragment: true }))
   assert.equal(revisions.delivered, 5)
@@ -61,7 +61,7 @@ test('whole revisions: buffered changes are not delivered yet when the stream st
   assert.deepEqual(revisionsOf(revisions.take(message([6, 6]))), [6, 6])
 })
 
-test('whole revisions: progress advances without events and never goes back', () => {
+test('progress advances without events and never goes back', () => {
   const revisions = new WholeRevisions(4)
   assert.deepEqual(revisions.take(message([], { revision: 9 })), { revision: 9, events: [] })
   assert.equal(revisions.take(message([], { revision: 8 })), undefined)
@@ -69,7 +69,7 @@ test('whole revisions: progress advances without events and never goes back', ()
   assert.equal(revisions.delivered, 9)
 })
 
-test('whole revisions: an event that is repeated or out of order is an error', () => {
+test('an event that is repeated or out of order is an error', () => {
   const isInternal = (error: unknown) => error instanceof EtcdError && error.kind === 'internal'
   const moving = new WholeRevisions(4)
   moving.take(message([5]))
@@ -80,7 +80,7 @@ test('whole revisions: an event that is repeated or out of order is an error', (
   assert.throws(() => buffered.take(message([6])), isInternal)
 })
 
-test('whole revisions: delivered changes that a new stream repeats are dropped at its start only', () => {
+test('delivered changes that a new stream repeats are dropped at its start only', () => {
   const revisions = new WholeRevisions(4)
   assert.equal(revisions.take(message([3, 4, 4])), undefined)
   assert.deepEqual(revisions.take(message([4, 5]))?.events.map(revisionOf), [5])

@@ -1,12 +1,12 @@
 /**
- * Checks the access of running watches again: each at least once per interval, and all of them soon
- * after a file that decides about access has changed.
+ * Rechecks the access of running watches: each at least once per interval, and all of them soon
+ * after a change of a file that access depends on.
  *
- * Checks are spread out: they run in slices of the run queue, and at most half as many
- * in flight as a webhook client sends requests at once. Users are served round-robin with a few
- * checks in flight each, so that many or slow checks of one user do not delay those of others.
- * While a check fails (a webhook is down), the watch continues for a grace period, since an outage
- * of a webhook must not end all watches; then it ends.
+ * Checks are spread out: they run in slices of the run queue, and at most half as many are in
+ * flight as a webhook client sends requests at once. Users are served round-robin with a few checks
+ * in flight each, so that many or slow checks of one user do not delay those of others. While a
+ * check fails because a webhook is down, the watch continues for a grace period: an outage of a
+ * webhook must not end all watches at once.
  */
 import { StatusError, unavailable } from '../api/status.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
@@ -15,19 +15,19 @@ import { type Lane, RunQueue, sliceMs } from '../lib/run-queue.ts'
 
 /** Twice a minute, so that a slow check is still done within a minute. */
 const INTERVAL_MS = 30_000
-/** As long as an allowing decision of a webhook is cached by default. */
+/** Equal to the default time for which a permission from a webhook is cached. */
 const GRACE_MS = 300_000
 const POLL_EVERY_MS = 500
 const IN_FLIGHT_MAX = 16
 const IN_FLIGHT_PER_USER_MAX = 2
-/** Longer than a webhook may take. A check that takes longer continues, but frees its worker. */
+/** Longer than the timeout of a webhook. A slower check continues, but frees its worker. */
 const SLOW_MS = 12_000
 const RETRY_SECONDS = 5
 
-/** Rejects with 401 or 403 when the access is lost, and with 503 when it cannot be checked. */
+/** Rejects with 401 or 403 when access is lost, and with 503 when it cannot be checked. */
 export interface AccessCheck {
   (): Promise<void>
-  /** Overrides the grace period; equal for all checks of a user. */
+  /** Overrides the grace period. Must be the same for all checks of a user. */
   readonly graceMs?: number
 }
 
@@ -35,7 +35,7 @@ export interface AccessChecksOptions {
   readonly log: Log
   readonly onEnded?: ((reason: string) => void) | undefined
   readonly clock?: Clock | undefined
-  /** Default: one of its own. */
+  /** A separate queue by default. */
   readonly runQueue?: RunQueue | undefined
   readonly intervalMs?: number | undefined
   readonly graceMs?: number | undefined
@@ -47,7 +47,7 @@ interface Entry {
   readonly end: (why: StatusError) => void
   dueAt: number
   /** Time of the last successful check. */
-  sureAt: number
+  checkedAt: number
 }
 
 /** A user with its watches. */
@@ -63,7 +63,7 @@ interface Owner {
   isQueued: boolean
 }
 
-/** A worker that waits for its check. */
+/** A worker whose check is in flight. */
 interface Waiting {
   readonly giveUpAt: number
   readonly resolve: () => void
@@ -84,7 +84,7 @@ export class AccessChecks {
   #ended = 0
   readonly #waiting = new Set<Waiting>()
   readonly #lane: Lane
-  /** Workers share slices; one whose check ends later waits for the next slice. */
+  /** All workers share a slice. One whose check ends after it waits for the next slice. */
   #sliceEndsAt = 0
 
   constructor(options: AccessChecksOptions) {
@@ -99,30 +99,30 @@ export class AccessChecks {
     this.#timer.unref()
   }
 
-  /** Number of watches that are checked. */
+  /** Number of watches. */
   get size(): number {
     return this.#size
   }
 
-  /** Number of users with such watches. */
+  /** Number of users with watches. */
   get users(): number {
     return this.#owners.size
   }
 
   /**
-   * Calls `check` again and again until the result is disposed of. When the access is lost, `end`
-   * is called once with the reason. `user` is the user to whom the checks are charged.
+   * Calls `check` periodically until the result is disposed of. When access is lost, calls `end`
+   * once with the reason. The checks are charged to `user`.
    */
   add(check: AccessCheck, end: (why: StatusError) => void, user = ''): Disposable {
     const now = this.#clock.now()
     const owner = this.#ownerOf(user)
-    const entry: Entry = { owner, check, end, dueAt: now + this.#intervalMs, sureAt: now }
+    const entry: Entry = { owner, check, end, dueAt: now + this.#intervalMs, checkedAt: now }
     owner.entries.add(entry)
     this.#size += 1
     return { [Symbol.dispose]: () => void this.#delete(entry) }
   }
 
-  /** A file that decides about access has changed: all watches are checked now. */
+  /** Called when a file that access depends on has changed: all watches are checked now. */
   readonly changed = (): void => {
     this.#hasChanged = true
     this.#poll()
@@ -138,14 +138,20 @@ export class AccessChecks {
   #ownerOf(name: string): Owner {
     let owner = this.#owners.get(name)
     if (owner === undefined) {
-      const [first, iterator] = [undefined, undefined]
-      owner = { name, entries: new Set(), first, iterator, inFlight: 0, isQueued: false }
+      owner = {
+        name,
+        entries: new Set(),
+        first: undefined,
+        iterator: undefined,
+        inFlight: 0,
+        isQueued: false,
+      }
       this.#owners.set(name, owner)
     }
     return owner
   }
 
-  /** False when it was deleted before. */
+  /** Returns false when it was already deleted. */
   #delete(entry: Entry): boolean {
     const { owner } = entry
     if (!owner.entries.delete(entry)) return false
@@ -169,11 +175,11 @@ export class AccessChecks {
     this.#startWorkers()
   }
 
-  /** Ends watches without a check in time: their user has too many slow checks. */
+  /** Ends watches that could not be checked in time because their user has too many slow checks. */
   #endOverdue({ entries }: Owner): void {
     for (const entry of entries) {
       if (!this.#isOverdue(entry)) return
-      this.#end(entry, this.#unsure(entry))
+      this.#end(entry, this.#unavailable(entry))
     }
   }
 
@@ -194,7 +200,7 @@ export class AccessChecks {
     }
   }
 
-  /** A worker: runs due checks, one after another. */
+  /** Runs due checks, one after another. */
   async #work(): Promise<void> {
     await this.#nextSlice()
     for (let entry = this.#nextDue(); entry !== undefined; entry = this.#nextDue()) {
@@ -215,7 +221,7 @@ export class AccessChecks {
     }
   }
 
-  /** The queue measures the slice itself: the wait for a webhook takes no CPU time. */
+  /** The run queue charges only CPU time, so the wait for a webhook costs the lane nothing. */
   async #nextSlice(): Promise<void> {
     await this.#lane.next()
     this.#sliceEndsAt = this.#clock.now() + sliceMs
@@ -237,7 +243,7 @@ export class AccessChecks {
   async #check(entry: Entry): Promise<void> {
     try {
       await entry.check()
-      entry.sureAt = this.#clock.now()
+      entry.checkedAt = this.#clock.now()
     } catch (error) {
       const why = this.#reasonToEnd(entry, error)
       if (why !== undefined) this.#end(entry, why)
@@ -256,14 +262,14 @@ export class AccessChecks {
     if (error instanceof StatusError) {
       if (error.reason === 'Unauthorized' || error.reason === 'Forbidden') return error
     }
-    return this.#isOverdue(entry) ? this.#unsure(entry, error) : undefined
+    return this.#isOverdue(entry) ? this.#unavailable(entry, error) : undefined
   }
 
-  #isOverdue({ sureAt, check }: Entry): boolean {
-    return this.#clock.now() - sureAt >= this.#intervalMs + (check.graceMs ?? this.#graceMs)
+  #isOverdue({ checkedAt, check }: Entry): boolean {
+    return this.#clock.now() - checkedAt >= this.#intervalMs + (check.graceMs ?? this.#graceMs)
   }
 
-  #unsure({ check }: Entry, cause?: unknown): StatusError {
+  #unavailable({ check }: Entry, cause?: unknown): StatusError {
     const seconds = Math.round((check.graceMs ?? this.#graceMs) / 1000)
     const message = `the access of this watch could not be checked for ${seconds} s`
     return unavailable(message, RETRY_SECONDS, cause)
@@ -286,7 +292,7 @@ export class AccessChecks {
   }
 }
 
-/** Keeps one iterator: a new one would have to skip all deleted entries again. */
+/** Reuses one iterator, since a new one would have to skip all deleted entries again. */
 function firstOf(owner: Owner): Entry | undefined {
   if (owner.entries.size === 0) return undefined
   while (owner.first === undefined) {

@@ -2,7 +2,7 @@ import type { Request } from '../http/exchange.ts'
 import type { Attributes } from './attributes.ts'
 import type { Access, Caller, Gate, Trail } from './gate.ts'
 
-/** Both steps of the gate, as `serve` takes them. */
+/** Takes both steps of the gate, as `serve` does. */
 export async function admitted(
   gate: Gate,
   request: Request,

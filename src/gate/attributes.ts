@@ -1,17 +1,16 @@
 /** The cluster of a request that lists or watches the events of all clusters. */
 export const ALL_CLUSTERS = '*'
 
-/** What a request does, in the terms in which permissions are granted. */
+/** A request in the terms in which permissions are granted. */
 export type Attributes = ResourceAttributes | PathAttributes
 
 interface InCluster {
-  /** Permissions are granted by cluster. `*` is a list or watch of all clusters. */
+  /** Permissions are granted per cluster. `*` is a list or watch of all clusters. */
   readonly cluster: string
-  /** The path of the request names the cluster: `/clusters/<name>/...`. */
+  /** Whether the path of the request names the cluster: `/clusters/<name>/...`. */
   readonly isPrefixed?: boolean
 }
 
-/** A verb on objects. */
 export interface ResourceAttributes extends InCluster {
   readonly isResource: true
   /**
@@ -27,7 +26,7 @@ export interface ResourceAttributes extends InCluster {
   readonly namespace: string
   /** '' unless one object is addressed. */
   readonly name: string
-  /** Within the cluster: without `/clusters/<name>`. */
+  /** The path within the cluster, without `/clusters/<name>`. */
   readonly path: string
 }
 
@@ -36,6 +35,6 @@ export interface PathAttributes extends InCluster {
   readonly isResource: false
   /** The method in lower case. */
   readonly verb: string
-  /** Within the cluster: without `/clusters/<name>`. */
+  /** The path within the cluster, without `/clusters/<name>`. */
   readonly path: string
 }

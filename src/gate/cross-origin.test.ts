@@ -23,7 +23,7 @@ function refused(headers: Sent, method?: string): void {
 }
 
 describe('requests of other origins', () => {
-  test('clients that are no browsers are accepted', () => {
+  test('accepts clients that are not browsers', () => {
     for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']) {
       accepted({}, method)
       accepted(HOST, method)
@@ -31,7 +31,7 @@ describe('requests of other origins', () => {
     }
   })
 
-  test('the own page is accepted behind any proxy', () => {
+  test('accepts its own page behind any proxy', () => {
     for (const site of ['same-origin', 'none']) {
       for (const method of ['GET', 'POST', 'DELETE']) {
         accepted({ ...HOST, ...FETCH, 'sec-fetch-site': site }, method)
@@ -41,7 +41,7 @@ describe('requests of other origins', () => {
     }
   })
 
-  test('other sites, and other hosts of the same site, can only lead to a page', () => {
+  test('accepts only links to a page from other sites and other hosts of the same site', () => {
     for (const site of ['cross-site', 'same-site', 'same-origin, cross-site', 'unknown', '']) {
       accepted({ ...HOST, ...LINK, 'sec-fetch-site': site })
       for (const kind of [FETCH, OPAQUE, IMAGE, FRAME, {}]) {

@@ -6,8 +6,7 @@ export type AuthenticationResult = User | undefined | Promise<User | undefined>
 /**
  * The first authenticator that returns a user decides, even if the request has other credentials
  * that are invalid. A request with invalid credentials and no valid ones is refused; it never
- * becomes anonymous. Like the result of an authenticator, a result that is known at once is not a
- * promise.
+ * becomes anonymous. A result that is known at once is not a promise.
  */
 export function firstUser<T>(
   all: readonly T[],
@@ -19,7 +18,7 @@ export function firstUser<T>(
 interface Search<T> {
   readonly all: readonly T[]
   readonly authenticate: (one: T) => AuthenticationResult
-  /** The first refusal so far. */
+  /** The first refusal. */
   refusal: StatusError | undefined
 }
 

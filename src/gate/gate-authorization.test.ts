@@ -3,10 +3,10 @@ import { describe, test } from 'node:test'
 import type { Request } from '../http/exchange.ts'
 import { admitted } from './admitted.fixture.ts'
 import type { Attributes } from './attributes.ts'
-import { alwaysAllow } from './authorization/always-allow.ts'
-import { openPaths, standingRights } from './authorization/standing-rights.ts'
+import { alwaysAllow, openPaths, standingRights } from './authorization/standing-rights.ts'
 import type { Authorizer, Decision } from './decisions.ts'
 import { type Access, type Caller, Gate, type Trail } from './gate.ts'
+import { makeRequest } from './request.fixture.ts'
 import { readTarget } from './target.ts'
 import type { User } from './user.ts'
 
@@ -47,15 +47,11 @@ function requestOf({
   isLoopback = false,
   headers = {},
 }: RequestOptions): Request {
-  return {
-    method: 'GET',
+  return makeRequest({
     path,
-    query: new URLSearchParams(),
     headers: { ...headers, ...(as === undefined ? {} : { authorization: as }) },
-    peer: { address: '', isLoopback, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
-  }
+    peer: { isLoopback },
+  })
 }
 
 function admit(
@@ -155,11 +151,11 @@ describe('gate: the trail', () => {
     options: RequestOptions,
     authorizer: Authorizer,
     access: Access = { isOpenToHost: true },
-    isKept = true,
+    isRecorded = true,
   ): Promise<unknown[]> {
     const decisions: unknown[] = []
     const trail: Trail = {
-      isKept,
+      isRecorded,
       identified: () => {},
       impersonated: () => {},
       decided: (...decision) => decisions.push(decision),
@@ -177,7 +173,7 @@ describe('gate: the trail', () => {
     return decisions
   }
 
-  test('the trail gets the reason of a permission; standing rights and open paths have none', async () => {
+  test('reports the reason for a permission to the trail; standing rights and open paths have none', async () => {
     const explained = new Explained()
     assert.deepEqual(await decisionsOn({ path: '/metrics', as: 'ada' }, explained), [
       ['allow', 'because ada may read /metrics'],
@@ -193,7 +189,7 @@ describe('gate: the trail', () => {
     ])
   })
 
-  test('the trail gets a refusal, and a failure to decide', async () => {
+  test('reports a refusal, and a failure to decide, to the trail', async () => {
     const explained = new Explained()
     assert.deepEqual(await decisionsOn({ path: '/apis', as: 'ada' }, explained), [['forbid', '']])
     assert.deepEqual(await decisionsOn({ path: '/unsure', as: 'ada' }, explained), [
@@ -201,7 +197,7 @@ describe('gate: the trail', () => {
     ])
   })
 
-  test('no reason is looked for when the trail does not keep it', async () => {
+  test('does not look for a reason that the trail does not record', async () => {
     const explained = new Explained()
     await admit({ path: '/metrics', as: 'ada' }, [explained])
     await decisionsOn({ path: '/metrics', as: 'ada' }, explained, undefined, false)
@@ -210,7 +206,7 @@ describe('gate: the trail', () => {
 })
 
 describe('gate: standing rights', () => {
-  test('masters may do everything, and other users may read the health as a whole', async () => {
+  test('lets masters do everything, and other users read the overall health', async () => {
     await admit({ path: EVENTS, as: 'root' }, [standingRights])
     await admit({ path: '/livez', as: 'ada' }, [standingRights])
     for (const path of ['/livez/log', '/metrics', '/livez/', EVENTS]) {
@@ -289,7 +285,7 @@ describe('gate: impersonation', () => {
     await assert.rejects(admit({ path: '/readyz', headers: asBob }, [alwaysAllow]), { code: 403 })
   })
 
-  test('the trail gets the sender, the impersonated user and the decision', async () => {
+  test('reports the sender, the impersonated user and the decision to the trail', async () => {
     const calls: string[] = []
     const gate = new Gate({
       authenticators: [authenticator],
@@ -301,7 +297,7 @@ describe('gate: impersonation', () => {
       identified: (user) => calls.push(`identified ${user.name}`),
       impersonated: (user) => calls.push(`impersonated ${user.name}`),
       decided: (decision) => calls.push(`decided ${decision}`),
-      isKept: true,
+      isRecorded: true,
     }
     const access = { isOpenToHost: false, trail }
     await admitted(gate, request, readTarget(request, 'local'), access)

@@ -6,9 +6,10 @@ import { unauthorized as unauthorizedError } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
 import { admitted } from './admitted.fixture.ts'
 import { bearerTokens } from './authentication/bearer-token.ts'
-import { alwaysAllow } from './authorization/always-allow.ts'
+import { alwaysAllow } from './authorization/standing-rights.ts'
 import type { Authorizer } from './decisions.ts'
 import { type Authenticator, type Caller, Gate, type GateOptions } from './gate.ts'
+import { makeRequest } from './request.fixture.ts'
 import { readTarget } from './target.ts'
 import { ANONYMOUS, type User } from './user.ts'
 
@@ -27,15 +28,7 @@ function gateOf(options: Partial<GateOptions> = {}): Gate {
 }
 
 function request(isLoopback: boolean, headers: Record<string, string> = {}): Request {
-  return {
-    method: 'GET',
-    path: '/livez',
-    query: new URLSearchParams(),
-    headers,
-    peer: { address: '', isLoopback, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
-  }
+  return makeRequest({ path: '/livez', headers, peer: { isLoopback } })
 }
 
 const admit = (sent: Request, access = open, gate = gateOf()): Promise<Caller> =>
@@ -104,7 +97,7 @@ describe('gate', () => {
     await assert.rejects(admit(request(true, bearer('secret')), openToUsers, strict), forbidden)
   })
 
-  test('what is public is open to everybody, whatever credentials they send', async () => {
+  test('admits everybody to a public service, whatever credentials they send', async () => {
     const shut = gateOf({ authorizers: [], distrustsHost: true })
     const isPublic = { isOpenToHost: false, isPublic: true }
     for (const isLoopback of [true, false]) {
@@ -276,7 +269,7 @@ describe('rechecks', () => {
     await (recheck ?? assert.fail())()
   })
 
-  test('a recheck does not keep the request in memory', async () => {
+  test('does not retain the request for rechecks', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     const { gate } = changing()

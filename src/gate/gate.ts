@@ -2,8 +2,7 @@ import { forbidden, StatusError, unavailable } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
 import type { AccessCheck } from './access-checks.ts'
 import type { Attributes } from './attributes.ts'
-import type { Authorizer, Decision } from './decisions.ts'
-import { firstDecision } from './first-decision.ts'
+import { type Authorizer, type Decision, firstDecision } from './decisions.ts'
 import { type AuthenticationResult, firstUser } from './first-user.ts'
 import { isFromHost } from './host.ts'
 import { type Impersonation, impersonationMemory, impersonationOf } from './impersonation.ts'
@@ -13,15 +12,16 @@ import { ANONYMOUS, accountOf, HOST, type User, userMemory } from './user.ts'
 /** Authenticates one kind of credentials. */
 export interface Authenticator {
   /**
-   * Undefined when the request has no credentials of this kind. Rejects with 401 when it has some
-   * and they are invalid: a client that sends invalid credentials must get an error. Rejects with
-   * 503 when they cannot be checked. A result that is known at once is not a promise, since
-   * awaiting one costs a microtask.
+   * Returns undefined when the request has no credentials of this kind. Rejects with 401 when they
+   * are invalid: a client that sends invalid credentials must get an error. Rejects with 503 when
+   * they cannot be checked. A result that is known at once is not a promise, since awaiting one
+   * costs a microtask.
    */
   authenticate(request: Request, attributes: Pick<Attributes, 'cluster'>): AuthenticationResult
   /**
-   * A function that authenticates the same credentials later, for rechecks of a watch. It holds the
-   * credentials and nothing else of the request. Undefined when the request has none of this kind.
+   * Returns a function that authenticates the same credentials later, to recheck a watch. It
+   * retains the credentials and nothing else of the request. Undefined when the request has none of
+   * this kind.
    */
   reauthenticator?(
     request: Request,
@@ -37,56 +37,56 @@ const REASON_UNSURE = 'internal error'
 const RETRY_UNSURE_SECONDS = 1
 
 /**
- * A watch of a user of a cluster continues for this long while the cluster cannot be asked: its
- * decisions are cached for seconds, those of a webhook for minutes.
+ * While a cluster cannot be asked, watches of its users continue for this long. It is shorter than
+ * for webhooks because decisions of clusters are cached for seconds, those of webhooks for minutes.
  */
 const ORIGIN_GRACE_MS = 30_000
 
-/** Is notified of what the gate finds out about a request, also about one that it then refuses. */
+/** Is notified of what the gate learns about a request, even if it then refuses it. */
 export interface Trail {
-  /** The authenticated user. Not called when credentials are invalid, or missing where needed. */
+  /** Not called when credentials are invalid, or missing where they are needed. */
   identified(user: User): void
   impersonated(user: User): void
-  /** Undefined when no authorizer could decide. */
+  /** `decision` is undefined when no authorizer could decide. */
   decided(decision: 'allow' | 'forbid' | undefined, reason: string): void
-  /** Whether reasons are recorded; if not, the gate does not look for them. */
-  readonly isKept: boolean
+  /** Whether reasons are recorded. If not, the gate does not look for them. */
+  readonly isRecorded: boolean
 }
 
 /** The caller of a request, as handlers see it. */
 export interface Caller {
   readonly user: User
-  /** The user that impersonates `user`, if any: costs are charged to it. */
+  /** The user that impersonates `user`, if any. Costs are charged to it. */
   readonly sender?: User
-  /** Rejects with 403 unless this is permitted as well. */
+  /** Rejects with 403 unless this is permitted too. */
   authorize(attributes: Attributes): Promise<void>
   /**
-   * Of a watch: checks again whether it is permitted; may be called any number of times. Holds the
-   * credentials, but not the request. The user must still be the same.
+   * Checks again whether a watch is permitted, and that its user is still the same. Present for
+   * watches only. Retains the credentials, but not the request.
    */
   readonly recheck?: AccessCheck
   /** The memory that `recheck` retains, except the token. */
   readonly recheckBytes?: number
 }
 
-/** What the gate needs to know of the service that is requested. */
+/** Properties of the requested service that the gate needs. */
 export interface Access {
-  /** Open to processes on this host without credentials, as health probes are. */
+  /** Whether processes on this host need no credentials, as for health probes. */
   readonly isOpenToHost: boolean
-  /** Open to processes on this host with credentials too, of any user. */
+  /** Whether processes on this host may also have the credentials of any user. */
   readonly isOpenToHostUsers?: boolean
-  /** Open to all clients. Credentials are not read: everybody is the anonymous user. */
+  /** Whether all clients have access. Credentials are not read: everybody is the anonymous user. */
   readonly isPublic?: boolean
 }
 
 export interface GateOptions {
-  /** Called in this order; the first that returns a user decides. */
+  /** Called in this order. The first one that returns a user decides. */
   readonly authenticators: readonly Authenticator[]
-  /** The first with an opinion decides. */
+  /** Called in this order. The first one with an opinion decides. */
   readonly authorizers: readonly Authorizer[]
-  /** Whether a client without credentials is the anonymous user, instead of refused with 401. */
+  /** Whether a client without credentials is the anonymous user instead of refused with 401. */
   readonly allowsAnonymous: boolean
-  /** Paths without objects that are open to all clients, also without credentials. */
+  /** Returns whether a path that is not a resource is open to all clients, even anonymous ones. */
   readonly isOpenToAll?: (path: string) => boolean
   /** Whether processes on this host need credentials like all other clients. */
   readonly distrustsHost?: boolean
@@ -100,7 +100,7 @@ export class Gate {
     this.#options = options
   }
 
-  /** The user that sends the request. Throws or rejects with 401 when there is none. */
+  /** Returns the user that sends the request. Throws or rejects with 401 when there is none. */
   authenticate(
     request: Request,
     attributes: Attributes,
@@ -117,8 +117,8 @@ export class Gate {
   }
 
   /**
-   * The caller of a request of `sender`, who may act as another user. Throws or rejects with 403
-   * unless both are permitted. The headers of the request are not read afterwards.
+   * Returns the caller: `sender`, or the user that it impersonates. Throws or rejects with 403
+   * unless the request and the impersonation are permitted. Headers are not read afterwards.
    */
   authorize(
     request: Request,
@@ -155,7 +155,7 @@ export class Gate {
     return authorizing === undefined ? caller : authorizing.then(() => caller)
   }
 
-  /** Whether the path is open to all clients, also without credentials. */
+  /** Returns whether the path is open to all clients, even anonymous ones. */
   isOpen(attributes: Attributes, access: Access): boolean {
     if (access.isPublic === true) return true
     return !attributes.isResource && this.#options.isOpenToAll?.(attributes.path) === true
@@ -174,7 +174,6 @@ export class Gate {
     return this.#options.distrustsHost !== true && isFromHost(request)
   }
 
-  /** The user of a request without credentials. */
   #withoutCredentials(request: Request, access: Access, attributes: Attributes): User {
     // Probes come from the host itself, and have no credentials.
     if (access.isOpenToHost && this.#isTrustedHost(request)) return HOST
@@ -189,7 +188,7 @@ export class Gate {
       if (user === ANONYMOUS || user === HOST) throw forbidden(user.name, need)
       await this.#authorize(user, need)
     }
-    // What a user of a cluster may do by impersonation is decided by the same cluster.
+    // The cluster that authenticated the sender also decides about the impersonated user.
     const { origin } = user
     const payer = accountOf(user)
     const actor = { ...impersonation.user, payer, ...(origin !== undefined && { origin }) }
@@ -197,7 +196,7 @@ export class Gate {
     return actor
   }
 
-  /** For rechecks after the request is gone. */
+  /** Collects the credentials for rechecks, which happen after the request is gone. */
   #credentialsOf(request: Request, attributes: Attributes): readonly Reauthenticate[] {
     const credentials: Reauthenticate[] = []
     for (const authenticator of this.#options.authenticators) {
@@ -205,7 +204,7 @@ export class Gate {
         const reauthenticate = authenticator.reauthenticator?.(request, attributes)
         if (reauthenticate !== undefined) credentials.push(reauthenticate)
       } catch (error) {
-        // Invalid credentials beside valid ones, which did not matter in `firstUser` either.
+        // Invalid credentials beside valid ones do not matter, as in `firstUser`.
         if (!(error instanceof StatusError) || error.reason !== 'Unauthorized') throw error
       }
     }
@@ -241,26 +240,24 @@ export class Gate {
     }
   }
 
-  /** Throws or rejects with 403 or 503. Undefined when the user is permitted at once. */
+  /** Throws or rejects with 403 or 503. Returns undefined when the user is permitted at once. */
   #authorize(user: User, attributes: Attributes, trail?: Trail): Promise<void> | undefined {
-    const question = { user, attributes, isExplained: trail?.isKept === true }
+    const question = { user, attributes, isExplained: trail?.isRecorded === true }
     const decision = firstDecision(this.#options.authorizers, question)
     if (!(decision instanceof Promise)) {
-      enforce(decision, { user, attributes, trail })
+      enforce(decision, user, attributes, trail)
       return undefined
     }
-    return decision.then((late) => enforce(late, { user, attributes, trail }))
+    return decision.then((late) => enforce(late, user, attributes, trail))
   }
 }
 
 /** Throws unless the user is permitted. */
 function enforce(
   { verdict, reason, isUnsure }: Decision,
-  {
-    user,
-    attributes,
-    trail,
-  }: { readonly user: User; readonly attributes: Attributes; readonly trail: Trail | undefined },
+  user: User,
+  attributes: Attributes,
+  trail: Trail | undefined,
 ): void {
   if (verdict === 'allow') {
     trail?.decided('allow', reason ?? '')
@@ -283,7 +280,6 @@ function identified(user: User, trail: Trail | undefined): User {
   return user
 }
 
-/** What decides about a request besides its user. */
 interface Authorizing {
   readonly sender: User
   readonly recheck: Recheck | undefined
@@ -293,14 +289,14 @@ interface Authorizing {
 
 type Recheck = Required<Pick<Caller, 'recheck' | 'recheckBytes'>>
 
-/** What is retained of an admitted watch for rechecks. */
+/** The part of an admitted watch that is retained for rechecks. */
 interface Admitted {
   readonly sender: User
   readonly impersonation: Impersonation | undefined
   readonly attributes: Attributes
 }
 
-/** The user is retained twice: as it was admitted, and with its credentials. */
+/** Counts the user twice: as it was admitted, and with its credentials. */
 function recheckMemory({ sender, impersonation, attributes }: Admitted): number {
   const impersonated = impersonation === undefined ? 0 : impersonationMemory(impersonation)
   return 2 * userMemory(sender) + impersonated + Buffer.byteLength(attributes.path)

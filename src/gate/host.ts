@@ -1,10 +1,10 @@
 import type { Request } from '../http/exchange.ts'
 
 /**
- * A request with one of these came through a proxy on this host: its client may be elsewhere. Many
- * proxies and networks have a name of their own for the client's address, hence the patterns:
- * `cf-connecting-ip`, `fastly-client-ip`, `x-azure-clientip`, `x-appengine-user-ip`,
- * `x-original-forwarded-for`, `wl-proxy-client-ip`, `x-envoy-external-address` and their like.
+ * A request with one of these came through a proxy on this host, so its client may be elsewhere.
+ * They are patterns because many proxies and networks have a header of their own for the client's
+ * address: `cf-connecting-ip`, `fastly-client-ip`, `x-azure-clientip`, `x-appengine-user-ip`,
+ * `x-original-forwarded-for`, `wl-proxy-client-ip`, `x-envoy-external-address` and the like.
  */
 const FORWARDING_HEADERS = new RegExp(
   `^(?:${[
@@ -24,7 +24,7 @@ const FORWARDING_HEADERS = new RegExp(
   ].join('|')})$`,
 )
 
-/** Whether a request comes from a process on this host itself, not through a proxy. */
+/** Returns whether a request comes from a process on this host, and not through a proxy. */
 export function isFromHost(request: Request): boolean {
   return (
     request.peer.isLoopback &&

@@ -1,4 +1,4 @@
-/** Impersonation by the headers `Impersonate-…`: the user, and the permissions needed for it. */
+/** Reads the headers `Impersonate-…`: the user to act as, and the permissions that this needs. */
 import { badRequest } from '../api/status.ts'
 import { headerValues, type Request } from '../http/exchange.ts'
 import type { Attributes, ResourceAttributes } from './attributes.ts'
@@ -24,22 +24,21 @@ const VALUE_LENGTH_MAX = 1024
 
 export interface Impersonation {
   readonly user: User
-  /** Each of them must be permitted to the sender. */
+  /** The sender must have all of these permissions. */
   readonly needs: readonly ResourceAttributes[]
 }
 
-/** Where a user is impersonated: a permission in one cluster does not count in another. */
+/** Where a user is impersonated. A permission in one cluster does not apply to another. */
 type Place = Pick<Attributes, 'cluster' | 'isPrefixed' | 'path'>
 
-/** Of one need without its strings, which are those of the user. */
+/** Approximate size of one need, excluding strings shared with the user object. */
 const NEED_BYTES = 160
 
-/** Its approximate size in memory. */
 export function impersonationMemory({ user, needs }: Impersonation): number {
   return userMemory(user) + needs.length * NEED_BYTES
 }
 
-/** Undefined when there are no such headers. Throws a 400 for invalid ones. */
+/** Returns undefined when there are no such headers. Throws a 400 for invalid ones. */
 export function impersonationOf(request: Request, place: Place): Impersonation | undefined {
   const names = namesOf(request)
   if (names.length === 0) return undefined
@@ -62,7 +61,7 @@ function namesOf({ headers, rawHeaders }: Request): readonly string[] {
 
 const NONE: readonly string[] = []
 
-/** Names may have any case on HTTP/1.1. */
+/** Ignores case, since names may have any case on HTTP/1.1. */
 function hasPrefixed(rawHeaders: readonly string[]): boolean {
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
@@ -81,13 +80,13 @@ interface ImpersonationHeaders {
   readonly extra: readonly (readonly [key: string, values: readonly string[]])[]
 }
 
-/** Other headers with the same prefix are ignored. */
+/** Ignores other headers with the same prefix. */
 function readHeaders(request: Request, names: readonly string[]): ImpersonationHeaders {
   const bound = new Bound()
   const valuesOf = (name: string): readonly string[] => bound.checked(headerValues(request, name))
   const one = (name: string): string => {
     const values = valuesOf(name)
-    // A proxy that checks the first of two would let the user of the last one pass.
+    // A proxy that checks only the first of two headers would let the second one pass.
     if (values.length > 1) throw badRequest(`${name} was sent more than once`)
     return values[0] ?? ''
   }
@@ -113,7 +112,7 @@ class Bound {
   }
 }
 
-/** Keys may have characters that a header name cannot. Invalid escapes are kept as they are. */
+/** Keys may have characters that a header name cannot. Leaves invalid escapes as they are. */
 function unescaped(key: string): string {
   try {
     return decodeURIComponent(key)
@@ -133,7 +132,7 @@ function impersonated({ user, groups, uid, extra }: ImpersonationHeaders): User 
   }
 }
 
-/** Every user is in one of these two groups; a request for the other one is honoured. */
+/** Adds the group that every user needs, unless the headers already name one of the two. */
 function addedGroups(user: string, listed: readonly string[]): readonly string[] {
   if (user === ANONYMOUS.name) return listed.includes(UNAUTHENTICATED) ? [] : [UNAUTHENTICATED]
   const isSettled = listed.includes(AUTHENTICATED) || listed.includes(UNAUTHENTICATED)

@@ -6,20 +6,17 @@ import type { Log, LogFields } from '../lib/log/log.ts'
 import { silentLog } from '../lib/log/log.ts'
 import { bearerTokens } from './authentication/bearer-token.ts'
 import { NotIdentified, notIdentified, REFUSALS, type Refusal, RefusalLog } from './refusal.ts'
+import { makeRequest } from './request.fixture.ts'
 
 const PATH = '/apis/events.k8s.io/v1/events'
 const attributes = { isResource: false, verb: 'get', path: '/metrics' }
 
 function requestFrom(address: string): Request {
-  return {
-    method: 'GET',
+  return makeRequest({
     path: PATH,
-    query: new URLSearchParams(),
     headers: { authorization: 'Bearer very-secret' },
-    peer: { address, isLoopback: false, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
-  }
+    peer: { address },
+  })
 }
 
 function started(): {
@@ -47,7 +44,7 @@ function started(): {
 }
 
 describe('NotIdentified', () => {
-  test('the status for the client does not have the reason', () => {
+  test('does not send the reason to the client', () => {
     for (const refusal of REFUSALS) {
       const refused = notIdentified(refusal)
       assert.equal(refused.refusal, refusal)
@@ -73,7 +70,7 @@ describe('NotIdentified', () => {
 })
 
 describe('RefusalLog', () => {
-  test('each reason has one line a minute, with the number of refusals that have none', () => {
+  test('logs one line a minute per reason, with the number of refusals that were not logged', () => {
     const { refusals, lines, counted, pass } = started()
     const refuse = (refusal: Refusal, address: string): void =>
       refusals.refused(notIdentified(refusal), requestFrom(address))

@@ -1,5 +1,5 @@
 /**
- * Requests refused with 401 or 403, logged and counted for operators. The reason of a 401 is never
+ * Logs and counts requests refused with 401 or 403, for operators. The reason for a 401 is never
  * sent to the client, except that its token was not forwarded to a cluster.
  */
 import { StatusError, unauthorized } from '../api/status.ts'
@@ -8,7 +8,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { truncate } from '../lib/text/truncate.ts'
 
-/** The complete list: these are label values of a metric. */
+/** These are label values of a metric. */
 export const REFUSALS = [
   'no-credentials',
   'bad-token',
@@ -27,38 +27,24 @@ export type Refusal = (typeof REFUSALS)[number]
 export class NotIdentified extends StatusError {
   readonly refusal: Refusal
 
-  /** The client gets `status`, which is the same for all reasons that are the client's fault. */
+  /** The client gets `status`, which is the same for all mistakes of clients. */
   constructor(refusal: Refusal, status: StatusError) {
     super(status.reason, status.message, { details: status.details, cause: status.cause })
     this.refusal = refusal
   }
 }
 
-/** Created once: any client can cause them, and a stack trace is most of the cost of an error. */
-const NOT_IDENTIFIED: Readonly<Record<Refusal, NotIdentified>> = {
-  'no-credentials': refusedFor('no-credentials'),
-  'bad-token': refusedFor('bad-token'),
-  'expired-token': refusedFor('expired-token'),
-  'foreign-token': refusedFor('foreign-token'),
-  'bad-certificate': refusedFor('bad-certificate'),
-  'expired-certificate': refusedFor('expired-certificate'),
-  'bad-proxy-headers': refusedFor('bad-proxy-headers'),
-  'webhook-failed': refusedFor('webhook-failed'),
-  'origin-failed': refusedFor('origin-failed'),
-}
+/** Created once: any client can cause them, and most of the cost of an error is its stack trace. */
+const NOT_IDENTIFIED = Object.fromEntries(
+  REFUSALS.map((refusal) => [refusal, Object.freeze(new NotIdentified(refusal, unauthorized()))]),
+) as Record<Refusal, NotIdentified>
 
-function refusedFor(refusal: Refusal): NotIdentified {
-  const made = new NotIdentified(refusal, unauthorized())
-  Object.freeze(made)
-  return made
-}
-
-/** A 401 without the reason in its message. All requests refused for the same reason share it. */
+/** Returns a 401 without the reason in its message. Requests refused for one reason share it. */
 export function notIdentified(refusal: Refusal): NotIdentified {
   return NOT_IDENTIFIED[refusal]
 }
 
-/** The 401 for a certificate that no authority has issued, or that has expired. */
+/** Returns the 401 for a certificate that has expired or that no authority has issued. */
 export function certificateRefused({ leaf }: PresentedCertificate, nowMs: number): NotIdentified {
   const isExpired = leaf.validToDate.getTime() < nowMs
   return notIdentified(isExpired ? 'expired-certificate' : 'bad-certificate')
@@ -66,12 +52,12 @@ export function certificateRefused({ leaf }: PresentedCertificate, nowMs: number
 
 /** A server that refuses a thousand requests a second must not log a thousand lines. */
 const LINE_EVERY_MS = 60_000
-/** Users with a line of their own each minute; the others share one. */
+/** Users with a line of their own each minute. All others share one. */
 const USERS_MAX = 100
 const FORBIDDEN = 'Request forbidden'
 const FORBIDDEN_TO_MANY = `Request forbidden, as are requests of more than ${USERS_MAX} other users`
 
-/** When the last line was logged, and how many refusals since then have none. */
+/** The time of the last line, and the number of refusals since then that were not logged. */
 interface LineState {
   atMs: number
   unlogged: number
@@ -84,7 +70,7 @@ export interface RefusalLogOptions {
   readonly onRefused: (refusal: Refusal) => void
 }
 
-/** For a new key, a line is due. */
+/** The first refusal of a key is always logged. */
 function stateOf<K>(all: Map<K, LineState>, key: K): LineState {
   const known = all.get(key)
   if (known !== undefined) return known
@@ -93,7 +79,7 @@ function stateOf<K>(all: Map<K, LineState>, key: K): LineState {
   return state
 }
 
-/** Counts refused requests, and logs one a minute for each reason (401) and for each user (403). */
+/** Counts refused requests, and logs one a minute per reason (401) and per user (403). */
 export class RefusalLog {
   readonly #options: RefusalLogOptions
   readonly #reasons = new Map<Refusal, LineState>()
@@ -105,7 +91,7 @@ export class RefusalLog {
     this.#options = options
   }
 
-  /** The error that a request ended with; anything but a refusal is ignored. */
+  /** Ignores errors that are not refusals. */
   refused(error: StatusError, request: Request): void {
     if (error instanceof NotIdentified) this.#notIdentified(error.refusal, request)
     else if (error.reason === 'Forbidden') this.#notPermitted(error, request)
@@ -133,7 +119,9 @@ export class RefusalLog {
     this.#options.log.info(msg, { user, peer: peer.address, message, unlogged })
   }
 
-  /** When full, users whose line is due are evicted; users without an entry share `#others`. */
+  /**
+   * Evicts users whose line is due when there are too many. Users without an entry share `#others`.
+   */
   #stateOf(user: string): LineState {
     const known = this.#users.get(user)
     if (known !== undefined) return known
@@ -145,7 +133,7 @@ export class RefusalLog {
     return this.#users.size < USERS_MAX ? stateOf(this.#users, user) : this.#others
   }
 
-  /** How many refusals were not logged since the last line; undefined when no line is due. */
+  /** Returns the number of refusals not logged since the last line, or undefined if none is due. */
   #takeLine(state: LineState): number | undefined {
     if (!this.#isLineDue(state)) {
       state.unlogged += 1

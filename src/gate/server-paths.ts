@@ -1,4 +1,4 @@
-/** Paths about the server itself. What each of them may do is a property of its service. */
+/** Paths about the server itself. Their services define who may use them. */
 export const HEALTH_PATHS = ['/healthz', '/livez', '/readyz'] as const
 export const VERSION_PATH = '/version'
 export const METRICS_PATH = '/metrics'

@@ -1,6 +1,6 @@
 import { readTarget, type Target } from './target.ts'
 
-/** The target of a GET of this path. */
+/** Returns the target of a GET of this path. */
 export function targetOf(path: string): Target {
   return readTarget({ method: 'GET', path, query: new URLSearchParams() }, 'local')
 }

@@ -14,7 +14,7 @@ function placeOf(rest: string): Place | undefined {
 }
 
 describe('the place that a path addresses', () => {
-  test('is all events, those of a namespace, or one, also below watch/', () => {
+  test('is all events, those of a namespace, or one, even below watch/', () => {
     const cases: readonly [string, Place][] = [
       ['events', { kind: 'everything' }],
       ['namespaces/a/events', { kind: 'collection', namespace: 'a' }],

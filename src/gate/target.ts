@@ -1,6 +1,6 @@
 /**
- * What a request addresses, parsed once from its method, path and query. The gate authorises it,
- * the limits and the audit log read it, and the endpoint executes it: a second parser that differed
+ * The target of a request, parsed once from its method, path and query. The gate authorises it, the
+ * limits and the audit log read it, and the endpoint executes it: a second parser that differed
  * from this one would be a way around permissions.
  */
 import { queryBoolean } from '../api/query-boolean.ts'
@@ -36,19 +36,19 @@ export interface PathTarget extends PathAttributes {
   readonly query: URLSearchParams
 }
 
-/** Of a list or watch, `name` is the one that the field selector requires, if it requires one. */
+/** The `name` of a list or watch is the one that the field selector requires, if any. */
 export interface ResourceTarget extends ResourceAttributes {
   readonly isPrefixed: boolean
   readonly query: URLSearchParams
-  /** Under `.../watch/`: a watch whatever the query says. */
+  /** Whether the path is under `.../watch/`, which is a watch whatever the query says. */
   readonly isWatchPath: boolean
-  /** `?watch=true`. */
+  /** Whether the query has `watch=true`. */
   readonly wantsWatch: boolean
-  /** What the path addresses; undefined when it has empty, missing or surplus parts. */
+  /** Undefined when the path has empty, missing or surplus parts. */
   readonly place: Place | undefined
-  /** Requirements of the field selector; the error of the response if it is malformed. */
+  /** The requirements of the field selector, or the error for the response if it is malformed. */
   readonly fields: readonly FieldRequirement[] | Error
-  /** Options of the query that were sent in the field selector. */
+  /** Query options that were sent in the field selector. */
   readonly options: readonly QueryOption[]
 }
 
@@ -59,10 +59,10 @@ export type Place =
   | { readonly kind: 'object'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'unnamespaced'; readonly name: string }
 
-/** Names have at most 253 characters. A much longer part addresses nothing and is not echoed. */
+/** Names have at most 253 characters. A much longer part matches nothing and is not echoed. */
 const PART_LENGTH_MAX = 1024
 
-/** Verbs by method, for a path with a name. */
+/** Verbs for a path with a name, keyed by method. */
 const OBJECT_VERBS: ReadonlyMap<string, string> = new Map([
   ['GET', 'get'],
   ['HEAD', 'get'],
@@ -72,7 +72,7 @@ const OBJECT_VERBS: ReadonlyMap<string, string> = new Map([
   ['DELETE', 'delete'],
 ])
 
-/** Verbs on many objects, which take a field selector. */
+/** Verbs on many objects. They take a field selector. */
 export const COLLECTION_VERBS: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
 
 const NO_FIELDS: Pick<ResourceTarget, 'fields' | 'options'> = { fields: [], options: [] }
@@ -92,8 +92,8 @@ export function readTarget(
   const wantsWatch = queryBoolean(query, 'watch') === true
   const verb = isWatchPath ? 'watch' : verbOf(method, nameInPath !== '', wantsWatch)
   const { fields, options } = COLLECTION_VERBS.has(verb) ? readFields(query, inPath) : NO_FIELDS
-  // A watch path is authorised for all objects, whatever its selector requires; and so is a summary,
-  // which also tells of events that are not selected.
+  // A watch path is authorised for all objects, whatever its selector requires. So is a summary,
+  // which also reveals events that are not selected.
   const isSelection =
     nameInPath === '' &&
     !isWatchPath &&
@@ -128,8 +128,8 @@ type InPath = Pick<
 const CLUSTERS = '/clusters/'
 
 /**
- * Splits `/clusters/<name>/rest` into the cluster and `/rest`. With a name that no cluster can have,
- * the path is one of the default cluster, and nothing is served there.
+ * Splits `/clusters/<name>/rest` into the cluster and `/rest`. A path with a name that no cluster
+ * can have belongs to the default cluster, where nothing is served under it.
  */
 function readCluster(
   path: string,
@@ -140,14 +140,14 @@ function readCluster(
     const end = slash === -1 ? path.length : slash
     const cluster = path.slice(CLUSTERS.length, end)
     if (cluster === ALL_CLUSTERS || isDnsLabel(cluster)) {
-      // Copied: a slice would keep the whole path for as long as a watch lasts.
+      // Copied, since a slice would retain the whole path for as long as a watch lasts.
       return { cluster: ownText(cluster), path: ownText(path.slice(end)) || '/', isPrefixed: true }
     }
   }
   return { cluster: defaultCluster, path, isPrefixed: false }
 }
 
-/** Undefined for a path that is not a resource. */
+/** Returns undefined for a path that is not a resource. */
 function readPath(path: string): InPath | undefined {
   const parts = partsOf(path)
   const isCore = parts[0] === 'api'
@@ -173,7 +173,7 @@ function readPath(path: string): InPath | undefined {
   }
 }
 
-/** Without the query: all that is kept of a target for as long as a watch lasts. */
+/** Drops the query and the selectors. A watch retains only the attributes. */
 export function attributesOf(target: Target): Attributes {
   const { cluster, isPrefixed, verb, path } = target
   if (!target.isResource) return { isResource: false, cluster, isPrefixed, verb, path }
@@ -193,7 +193,7 @@ export function attributesOf(target: Target): Attributes {
   }
 }
 
-/** Without the slashes at both ends. Not by a pattern: those are slow for a path of slashes. */
+/** Strips the slashes at both ends. A regular expression would be slow for a path of slashes. */
 function partsOf(path: string): string[] {
   let from = 0
   let to = path.length
@@ -206,12 +206,12 @@ function partAt(parts: readonly string[], at: number): string {
   return parts[at] ?? ''
 }
 
-/** One slash in front, and at most one at the end. */
+/** Returns whether there is one slash in front, and at most one at the end. */
 function hasPlainSlashes(path: string): boolean {
   return !path.startsWith('//') && !path.endsWith('//')
 }
 
-/** `parts`: the resource, and what follows it. */
+/** `parts` begins with the resource. */
 function placeOf(parts: readonly string[], namespace: string | undefined): Place | undefined {
   const [, name] = parts
   if (namespace === undefined) {
@@ -255,7 +255,7 @@ function optionsOf(group: string, resource: string): readonly OptionName[] {
   return OPTION_NAMES.get(`${resource}.${group}`) ?? []
 }
 
-/** Options that are field labels, by resource. */
+/** Options that are field labels, keyed by resource. */
 const OPTION_NAMES: ReadonlyMap<string, readonly OptionName[]> = new Map([
   [`eventsummaries.${TIDINGS_GROUP}`, summaryOptionNames],
   [`eventhistograms.${TIDINGS_GROUP}`, histogramOptionNames],
@@ -266,7 +266,7 @@ const NAME_ONLY: ReadonlySet<string> = new Set(['namespaces', 'clusters', 'reten
 
 function fieldNamesOf(group: string, resource: string): FieldNames {
   if (NAME_ONLY.has(resource)) return nameFieldOnly
-  // What is counted are events, whichever API their labels are from.
+  // Summaries count events, and accept the field labels of both event APIs.
   if (group === TIDINGS_GROUP) return anyFieldNames
   return group === '' ? coreFieldNames : eventFieldNames
 }

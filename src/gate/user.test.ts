@@ -4,15 +4,15 @@ import fc from 'fast-check'
 import { accountOf, auditedUser, isMaster, type User, userMemory } from './user.ts'
 
 describe('accountOf', () => {
-  test('a user of this server is its name', () => {
+  test('is the name for a user of this server', () => {
     assert.equal(accountOf({ name: 'ada' }), 'ada')
   })
 
-  test('a user of a cluster has the cluster in its account', () => {
+  test('contains the cluster for a user of a cluster', () => {
     assert.equal(accountOf({ name: 'ada', origin: 'a' }), 'clusters/a/ada')
   })
 
-  test('different users have different accounts, whatever their names are', () => {
+  test('differs for different users, whatever their names are', () => {
     const name = fc.oneof(
       fc.string(),
       fc.array(fc.constantFrom('clusters', '/', 'a', 'b', '')).map((parts) => parts.join('')),

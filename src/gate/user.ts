@@ -1,4 +1,3 @@
-/** The user of a request. */
 export interface User {
   readonly name: string
   readonly uid?: string
@@ -10,14 +9,14 @@ export interface User {
    * only. Undefined for users of this server. Name and groups mean nothing outside of the cluster.
    */
   readonly origin?: string
-  /** The account that acts as this user, if another one does: it pays for what is done. */
+  /** The account that impersonates this user, if any. It is charged for the requests. */
   readonly payer?: string
 }
 
 /** The group of all users with valid credentials. */
 export const AUTHENTICATED = 'system:authenticated'
 export const UNAUTHENTICATED = 'system:unauthenticated'
-/** The group that may do everything, independent of the policy. */
+/** The group that may do everything, whatever the policy says. */
 export const MASTERS = 'system:masters'
 
 export const ANONYMOUS: User = { name: 'system:anonymous', groups: [UNAUTHENTICATED] }
@@ -25,7 +24,7 @@ export const ANONYMOUS: User = { name: 'system:anonymous', groups: [UNAUTHENTICA
 /** A process on this host without credentials. */
 export const HOST: User = { name: 'system:host', groups: [UNAUTHENTICATED] }
 
-/** Overhead of a string or an array. */
+/** Memory overhead of a string or an array. */
 const TEXT_BYTES = 32
 
 /** The approximate size of a user in memory. */
@@ -46,8 +45,8 @@ export function isMaster(user: User): boolean {
 const ACCOUNTS = 'clusters/'
 
 /**
- * The key by which limits, memory, audit rules and logs tell users apart. A user that a cluster
- * authenticated never has the key of another one, whatever their names are.
+ * The key by which limits, memory, audit rules and logs distinguish users. A user that a cluster
+ * authenticated never has the key of another user, whatever their names are.
  */
 export function accountOf({ name, origin }: Pick<User, 'name' | 'origin'>): string {
   if (origin !== undefined) return `${ACCOUNTS}${origin}/${name}`
@@ -55,7 +54,7 @@ export function accountOf({ name, origin }: Pick<User, 'name' | 'origin'>): stri
   return name.startsWith(ACCOUNTS) ? `${ACCOUNTS}/${name}` : name
 }
 
-/** A user as the audit log names it: with its account, and groups that are not taken for ours. */
+/** The user as named in the audit log: by its account, and with groups that differ from ours. */
 export function auditedUser(user: User): User {
   const { origin, groups } = user
   if (origin === undefined) return user
@@ -67,7 +66,6 @@ export function auditedUser(user: User): User {
   return { ...user, name: accountOf(user), groups: named }
 }
 
-/** Adds the group AUTHENTICATED, unless the user is in it. */
 export function authenticated(user: User): User {
   if (user.groups.includes(AUTHENTICATED)) return user
   return { ...user, groups: [...user.groups, AUTHENTICATED] }
@@ -75,17 +73,15 @@ export function authenticated(user: User): User {
 
 const SERVICE_ACCOUNT = 'system:serviceaccount:'
 
-/** The user name of a service account. */
 export function serviceAccountUser(namespace: string, name: string): string {
   return `${SERVICE_ACCOUNT}${namespace}:${name}`
 }
 
-/** The groups of every service account of a namespace. */
 export function serviceAccountGroups(namespace: string): readonly string[] {
   return ['system:serviceaccounts', `system:serviceaccounts:${namespace}`]
 }
 
-/** Undefined when the user is not a service account. */
+/** Returns undefined when the user is not a service account. */
 export function serviceAccountOf(
   user: string,
 ): { readonly namespace: string; readonly name: string } | undefined {

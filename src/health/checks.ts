@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { HealthCheck } from './probe.ts'
 
-/** When no line has been written for this long, operators cannot see what the server does. */
+/** Operators cannot see what the server does when no line has been written for this long. */
 const LOG_STALL_MS = 120_000
 /** Calls end at their deadline; a call that is open this long after it will never end. */
 const CLIENT_STUCK_MS = 10_000
@@ -34,8 +34,8 @@ export function conditionCheck(
 }
 
 /**
- * For livez: fails when our client of the datastore is stuck. It passes during an outage of the
- * datastore itself, because a restart of this process would not repair that.
+ * The check of livez: fails when our client of the datastore is stuck. It passes during an outage of
+ * the datastore itself, which a restart of this process would not fix.
  */
 export function datastoreClientCheck(overdueMs: () => number): HealthCheck {
   return {
@@ -54,7 +54,7 @@ const DATASTORE = { name: 'datastore', aliases: ['etcd'] } as const
 const DATASTORE_INTERVAL_MS = 1000
 
 /**
- * For readyz: fails when a query of the datastore fails. Probes that arrive during a query, or
+ * The check of readyz: fails when a query of the datastore fails. Probes that arrive during a query, or
  * within a second of its start, share its result, so that many probes cause no load.
  */
 export function datastoreCheck(query: () => Promise<void>, clock: Clock): HealthCheck {

@@ -3,16 +3,16 @@ import { type Chunk, isPull } from './exchange.ts'
 import type { Wire } from './wire.ts'
 
 /**
- * Sends a streamed response body with backpressure. Never writes to an output without room: a
- * client that does not read costs one chunk, not a queue.
+ * Sends a streamed response body with backpressure. Never writes to an output that is not
+ * writable: a client that does not read costs one chunk, not a queue.
  */
 export class BodyWriter {
   readonly #wire: Wire
   readonly #onEnded: (failure?: { readonly thrown: unknown }) => void
-  #onRoom: (() => void) | undefined
+  #onWritable: (() => void) | undefined
   #bytes = 0
   #waitedMs = 0
-  /** Since when the output has had no room. */
+  /** Time at which the output stopped being writable. */
   #waitsSince: number | undefined
   #pull: Pull<Chunk> | undefined
 
@@ -27,12 +27,12 @@ export class BodyWriter {
     return this.#bytes
   }
 
-  /** How long the output has had no room, in all. */
+  /** Total time during which the output was not writable. */
   waitedMs(now: number): number {
     return this.#waitedMs + (this.#waitsSince === undefined ? 0 : now - this.#waitsSince)
   }
 
-  /** Bytes that the source keeps for this client only. */
+  /** Bytes that the source retains for this client only. */
   get heldBytes(): number {
     return this.#pull?.heldBytes ?? 0
   }
@@ -42,7 +42,7 @@ export class BodyWriter {
     else void this.#sendIterable(chunks, isLent)
   }
 
-  /** The output is closed. Wakes a writer that waits for room, so that it stops. */
+  /** The output is closed. Wakes a writer that waits for it, so that it stops. */
   close(): void {
     this.#wake()
   }
@@ -53,7 +53,7 @@ export class BodyWriter {
         if (this.#isOutputClosed()) return
         if (this.#write(chunk, isLent)) continue
         await new Promise<void>((resolve) => {
-          this.#onRoom = resolve
+          this.#onWritable = resolve
         })
       }
       this.#onEnded()
@@ -62,7 +62,7 @@ export class BodyWriter {
     }
   }
 
-  /** Sends while the source has chunks and the output has room, and again when either wakes it. */
+  /** Sends while the source has chunks and the output is writable, and again when either wakes it. */
   #sendPull(pull: Pull<Chunk>): void {
     this.#pull = pull
     const sendMore = (): void => {
@@ -70,7 +70,7 @@ export class BodyWriter {
         for (let chunk = pull.take(sendMore); chunk !== undefined; chunk = pull.take(sendMore)) {
           if (this.#isOutputClosed()) pull.stop()
           else if (!this.#write(chunk, false)) {
-            this.#onRoom = sendMore
+            this.#onWritable = sendMore
             return
           }
         }
@@ -88,21 +88,21 @@ export class BodyWriter {
     return output.destroyed || output.writableEnded
   }
 
-  /** Whether there is room for more. If not, `#onRoom` is called when there is, or on close. */
+  /** Returns whether the output is writable; if not, `#onWritable` is called when it is or closes. */
   #write(chunk: Chunk, isLent: boolean): boolean {
     // Encoded here, because the length of a string is not that of its bytes.
     const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
     this.#bytes += bytes.length
-    const hasRoom = this.#wire.write(bytes, isLent, this.#wake)
-    if (!hasRoom) this.#waitsSince = performance.now()
-    return hasRoom
+    const isWritable = this.#wire.write(bytes, isLent, this.#wake)
+    if (!isWritable) this.#waitsSince = performance.now()
+    return isWritable
   }
 
   readonly #wake = (): void => {
     this.#waitedMs = this.waitedMs(performance.now())
     this.#waitsSince = undefined
-    const onRoom = this.#onRoom
-    this.#onRoom = undefined
-    onRoom?.()
+    const onWritable = this.#onWritable
+    this.#onWritable = undefined
+    onWritable?.()
   }
 }

@@ -37,7 +37,7 @@ class BodyReader implements ReadBody {
     this.bytes = promise
     this.#wire = wire
     this.#reading = { bytesMax, memory, resolve, reject }
-    // A body that was read keeps its listeners: to remove them costs as much as to add them.
+    // The listeners stay after the body was read: removing them costs as much as adding them.
     wire.input.on('data', this.#onData).on('end', this.#onEnd)
     wire.onBodyFailed = (reason) => this.abort(reason)
   }

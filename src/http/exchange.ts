@@ -127,15 +127,15 @@ export interface Response {
    */
   readonly longRunning?: boolean
   /**
-   * For a long-running response: resolves when its initial part has been produced, and it only
-   * waits for changes from then on. Undefined: there is no initial part.
+   * Resolves when the initial part of a long-running response has been produced, and it only waits
+   * for changes from then on. Undefined: there is no initial part.
    */
   readonly settled?: Promise<void>
   /** Close the connection after the response, because the client has no further use for it. */
   readonly closeConnection?: boolean
   /**
-   * For a stream. Called once, when the response only waits for its client: all of it has been
-   * produced, or the client has kept it waiting for a second in all. Must not throw.
+   * Called once, when a streamed response only waits for its client: all of it has been produced, or
+   * the client has made it wait for a second in total. Must not throw.
    */
   readonly onIdle?: () => void
   /**
@@ -155,7 +155,7 @@ export function isPull(stream: AsyncIterable<Chunk>): stream is AsyncIterable<Ch
   return 'take' in stream
 }
 
-/** Cancels a stream that will not be sent, so that it releases what it holds. */
+/** Cancels a stream that will not be sent, so that it releases its memory. */
 export function abandon(body: Response['body']): void {
   // The response is discarded, so an error in its stream has no consequence.
   if (isStream(body))

@@ -1,15 +1,14 @@
 /**
- * Every limit that applies before a handler reads the request. They are the limits of a Kubernetes
- * API server where it has one, so that clients that move over meet no new limits.
- * Headers are the exception: a megabyte of them on each of thousands of connections, before any
- * client is authenticated, would use all memory.
+ * The limits of connections and requests that the HTTP layer enforces. They are at least what clients
+ * of a Kubernetes API server need. Headers and bodies are limited further, since those of thousands of
+ * unauthenticated connections would exhaust the memory.
  */
 export interface HttpLimits {
-  /** From the first byte of a connection, or of its next request, to the end of the headers. */
+  /** Time from the first byte of a connection, or of its next request, to the end of the headers. */
   readonly headersTimeoutMs: number
-  /** From the headers to the end of the response, or of the initial part of a long-running one. */
+  /** Time from the headers to the end of the response, or of the initial part of a watch. */
   readonly requestTimeoutMs: number
-  /** How long a connection may be idle. Longer than the idle timeouts of usual load balancers. */
+  /** How long a connection may be idle. Longer than the idle timeouts of common load balancers. */
   readonly idleTimeoutMs: number
   readonly handshakeTimeoutMs: number
   /** How long a client may read nothing of a response that is ready to be sent. */
@@ -17,12 +16,12 @@ export interface HttpLimits {
   readonly headerBytesMax: number
   readonly headerCountMax: number
   readonly bodyBytesMax: number
-  /** A body that is not complete after this time must have arrived at the minimum rate or faster. */
+  /** After this time, an incomplete body must have averaged the minimum rate. */
   readonly bodyGraceMs: number
   readonly bodyBytesPerSecondMin: number
   /** Requests in flight at the same time on one connection. */
   readonly streamsMax: number
-  /** Flow-control windows of HTTP/2, which bound the unread bodies per request and connection. */
+  /** HTTP/2 flow-control windows, which cap the buffered body bytes per request and connection. */
   readonly streamWindowBytes: number
   readonly connectionWindowBytes: number
   /** PING and SETTINGS frames a client may send in ten seconds; each one needs a reply. */
@@ -60,7 +59,7 @@ export const DEFAULT_LIMITS: HttpLimits = {
   connectionsMax: 20_000,
 }
 
-/** How much of an unused body is read and discarded: a reset could lose the response. */
+/** How much of an unread body is drained before closing: a reset could lose the response. */
 export const LINGER_BYTES_MAX: number = 256 * 1024
 export const LINGER_MS: number = 500
 
@@ -69,7 +68,7 @@ export const PATH_BYTES_MAX: number = 8 * 1024
 /** Enough for long selectors and continue tokens, and for a parameter given hundreds of times. */
 export const QUERY_BYTES_MAX: number = 64 * 1024
 export const QUERY_PAIRS_MAX = 1000
-/** For the headers that are kept while a request is queued; usually a few hundred bytes. */
+/** Cap on the headers that handlers get; they usually take a few hundred bytes. */
 export const HANDLER_HEADER_BYTES_MAX: number = 8 * 1024
-/** For the host that a request names, which Node keeps for the life of an HTTP/2 stream. */
+/** Limits the host that a request names, which Node retains for the life of an HTTP/2 stream. */
 export const AUTHORITY_BYTES_MAX: number = 1024

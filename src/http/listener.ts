@@ -11,9 +11,10 @@ import { MemoryLedger, NO_LEDGER_LIMITS } from '../lib/client-memory/ledger.ts'
 import type { Clock } from '../lib/clock.ts'
 import { PlacedSet } from '../lib/placed-set.ts'
 import { Arrivals } from './connections/arrivals.ts'
-import { belowTls, peerOf } from './connections/peer.ts'
+import { peerOf } from './connections/peer.ts'
 import { ProxiedConnections, type ProxySettings } from './connections/proxied-connections.ts'
 import { Sessions } from './connections/sessions.ts'
+import { TcpSockets } from './connections/tcp-sockets.ts'
 import type { Handler, Peer, Request, Response } from './exchange.ts'
 import type { HttpLimits } from './limits.ts'
 import { Http1Requests } from './protocols/http1-requests.ts'
@@ -32,7 +33,7 @@ const UNSETTLED_INTERVAL_MS = 100
 const END_BATCH = 100
 const END_BATCH_INTERVAL_MS = 50
 /** How long clients may take at shutdown to receive what was sent, and to close their side. */
-const LINGER_MS = 1_000
+const SHUTDOWN_GRACE_MS = 1_000
 
 export interface ListenerOptions {
   readonly host: string
@@ -64,11 +65,13 @@ export class Listener {
   readonly #options: ListenerOptions
   readonly #server: Http2SecureServer | http.Server
   readonly #sessions: Sessions
-  readonly #sockets = new Set<Socket>()
-  /** Those of them whose handshake is complete. */
+  readonly #sockets = new TcpSockets()
+  /** TCP sockets whose TLS handshake is complete. */
   readonly #secured = new WeakSet<Socket>()
+  /** Keyed by HTTP/2 session, or by the socket of HTTP/1.1. */
   readonly #peers = new WeakMap<object, Peer>()
   readonly #ledger: MemoryLedger
+  /** Keyed by HTTP/2 session, TLS socket and TCP socket, which share one account. */
   readonly #accounts = new WeakMap<object, ConnectionAccount>()
   readonly #context: RequestContext
   readonly #proxied: ProxiedConnections | undefined
@@ -90,7 +93,10 @@ export class Listener {
     this.#sessions = new Sessions(options.limits, options.clock)
     const { handler, lateResponse, limits, onBug } = options
     this.#context = {
-      ...{ handler, lateResponse, limits, onBug },
+      handler,
+      lateResponse,
+      limits,
+      onBug,
       ordinary: new PlacedSet(),
       longRunning: new PlacedSet(),
       isDraining: false,
@@ -110,10 +116,7 @@ export class Listener {
       })
       this.#arrivals.attach(this.#server)
     }
-    this.#server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket)
-      socket.once('close', () => this.#sockets.delete(socket))
-    })
+    this.#server.on('connection', (socket: Socket) => this.#sockets.add(socket))
   }
 
   async listen(): Promise<AddressInfo> {
@@ -224,7 +227,7 @@ export class Listener {
     for (const sweeper of this.#sweepers) clearInterval(sweeper)
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     for (const socket of this.#sockets) if (!this.#secured.has(socket)) socket.destroy()
-    if (this.#context.isDraining) await within(LINGER_MS, closed)
+    if (this.#context.isDraining) await within(SHUTDOWN_GRACE_MS, closed)
     for (const socket of this.#sockets) socket.destroy()
     await closed
   }
@@ -235,24 +238,30 @@ export class Listener {
     let arriving: TLSSocket | undefined
     server.prependListener('secureConnection', (socket) => {
       arriving = socket
-      this.#secured.add(belowTls(socket))
-      this.#accountOf(socket)
+      const below = this.#sockets.below(socket)
+      // The client has disconnected, and its address is unknown: none of its requests may run.
+      if (below === undefined) socket.destroy()
+      const tcp = below ?? socket
+      this.#secured.add(tcp)
+      this.#accounts.set(socket, this.#accountOf(tcp))
+      this.#peers.set(socket, peerOf(socket, this.#proxied?.callerOf(tcp)))
     })
     server.on('session', (session) => {
       if (arriving === undefined) return
       this.#accounts.set(session, this.#accountOf(arriving))
+      this.#peers.set(session, this.#peerOf(arriving))
       this.#sessions.add(session, arriving)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       this.#options.onHandshakeError?.(error.code ?? '')
-      refusePlainHttp(error, socket)
+      refusePlainHttp(error, this.#sockets.below(socket))
     })
     this.#attachHttp1(server)
     new Http2Requests({
       context: this.#context,
       sessions: this.#sessions,
       accountOf: (session) => this.#accounts.get(session),
-      peerOf: (session) => this.#peer(session, session.socket),
+      peerOf: (session) => this.#peers.get(session),
     }).attach(server)
     return server
   }
@@ -267,16 +276,13 @@ export class Listener {
     new Http1Requests({
       context: this.#context,
       accountOf: (socket) => this.#accountOf(socket),
-      peerOf: (socket) => this.#peer(socket, socket),
+      peerOf: (socket) => this.#peerOf(socket),
     }).attach(server)
   }
 
-  /**
-   * The account of a connection, opened on the first call. A TLS socket and the TCP socket below it
-   * share one account.
-   */
+  /** The account of a connection, opened on the first call. */
   #accountOf(socket: Socket): ConnectionAccount {
-    let account = this.#accounts.get(socket) ?? this.#accounts.get(belowTls(socket))
+    let account = this.#accounts.get(socket)
     if (account === undefined) {
       const onKnown = (): void => this.#arrivals?.beginNext()
       const address = socket.remoteAddress ?? ''
@@ -288,11 +294,12 @@ export class Listener {
     return account
   }
 
-  #peer(connection: object, socket: Socket | TLSSocket): Peer {
-    let peer = this.#peers.get(connection)
+  /** A connection without TLS has none before its first request. */
+  #peerOf(socket: Socket): Peer {
+    let peer = this.#peers.get(socket)
     if (peer === undefined) {
       peer = peerOf(socket, this.#proxied?.callerOf(socket))
-      this.#peers.set(connection, peer)
+      this.#peers.set(socket, peer)
     }
     return peer
   }

@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream'
 import type { Chunk } from './exchange.ts'
 
 /**
- * The largest single write of a body. TLS encrypts a write as a whole, and a connection keeps the
+ * The largest single write of a body. TLS encrypts a write as a whole, and a connection retains the
  * buffer of its largest write until it closes: 1 MiB for a write of 1 MiB. So a body is sent in
  * pieces that fit into one TLS record (16 KiB), together with the response headers or the HTTP/2
  * framing: such writes need no additional buffer.
@@ -11,7 +11,7 @@ export const PIECE_BYTES_MAX: number = 15 * 1024
 /**
  * The same for a streamed response. Each write takes an iteration of the event loop: with pieces of
  * 16 KiB a list of several megabytes takes half as long again. Pieces of this size have no
- * measurable cost, and a connection keeps 80 KiB for them.
+ * measurable cost, and a connection retains 80 KiB for them.
  */
 export const STREAM_PIECE_BYTES_MAX: number = 63 * 1024
 

@@ -20,7 +20,7 @@ export function refuse(wire: Wire, status: number, message: string): void {
   send(wire, { status, headers: TEXT, message, connection: 'close' })
 }
 
-/** Refuses one request and keeps its connection, which other clients may share. */
+/** Refuses one request; its connection, which other clients may share, stays open. */
 export function refuseForMemory(wire: Wire): void {
   send(wire, { ...MEMORY_REFUSAL, status: 429, connection: 'keep' })
 }

@@ -4,12 +4,10 @@ import { Latch } from '../lib/latch.ts'
 import type { Placed, PlacedSet } from '../lib/placed-set.ts'
 import type { Lane } from '../lib/run-queue.ts'
 import type { Span } from '../lib/tracing/span.ts'
-import { affordable } from './affordable.ts'
 import { type ReadBody, readBody } from './body.ts'
 import { BodyWriter } from './body-writer.ts'
 import type { Chunk, Handler, Peer, Request, RequestHeaders, Response } from './exchange.ts'
 import { abandon, ExchangeError, HANDLER_HEADERS, isStream } from './exchange.ts'
-import { handlerHeaderBytes, headerMemory, waitingMemory } from './held-bytes.ts'
 import {
   HANDLER_HEADER_BYTES_MAX,
   type HttpLimits,
@@ -17,6 +15,7 @@ import {
   QUERY_BYTES_MAX,
   QUERY_PAIRS_MAX,
 } from './limits.ts'
+import { affordable, handlerHeaderBytes, headerMemory, waitingMemory } from './memory-charges.ts'
 import { refuse, refuseForMemory } from './refuse.ts'
 import { isLongQuery, splitTarget, type Target } from './target.ts'
 import type { ConnectionAction, Wire } from './wire.ts'
@@ -57,7 +56,7 @@ export class RequestLifecycle implements Request, Revocable, Placed {
   #controller: AbortController | undefined
   #abortReason: ExchangeError | undefined
   #body: ReadBody | undefined
-  /** When the body was first found incomplete. */
+  /** Time at which the body was first found incomplete. */
   #bodySince: number | undefined
   #isHandled = false
   #hasResponded = false
@@ -69,14 +68,14 @@ export class RequestLifecycle implements Request, Revocable, Placed {
   #sentBytes = 0
   #waiters: Waiters | undefined
   #bodyWriter: BodyWriter | undefined
-  /** How much of the response was sent at the last check, and since when no more was sent. */
+  /** Sent part of the response at the last check, and the time since which no more was sent. */
   #progress = 0
   #stalledSince: number | undefined
 
   /**
    * Starts a request, or refuses it at once when its target is invalid or too long. A request whose
    * client has already disconnected is ignored: its output emits no more 'close' event, so the
-   * request would stay in flight for ever.
+   * request would stay in flight forever.
    */
   static start(wire: Wire, context: RequestContext, account: ConnectionAccount): void {
     if (wire.output.destroyed || account.isCut) return
@@ -98,7 +97,7 @@ export class RequestLifecycle implements Request, Revocable, Placed {
       refuse(wire, 431, `headers exceed ${limit}: ${names.join(', ')}\n`)
     } else {
       const memory = account.open(headerBytes)
-      if (memory.passed() === undefined) {
+      if (memory.exceededLimit() === undefined) {
         void new RequestLifecycle(wire, context, { target, memory }).#run()
       } else {
         memory[Symbol.dispose]()
@@ -138,17 +137,17 @@ export class RequestLifecycle implements Request, Revocable, Placed {
   }
 
   narrow(): void {
-    // Short headers are kept and stay charged: to copy some of them costs more than it frees.
+    // Short headers are retained and stay charged: copying some of them costs more than it frees.
     if (this.memory.headerBytes <= FEW_HEADER_BYTES) return
-    const kept: Record<string, string> = {}
+    const retained: Record<string, string> = {}
     for (const name of HANDLER_HEADERS) {
       const value = this.#headers[name]
-      if (value !== undefined) kept[name] = value
+      if (value !== undefined) retained[name] = value
     }
-    this.#headers = kept
+    this.#headers = retained
     this.#rawHeaders = NO_HEADERS
     this.#wire.releaseHeaders()
-    this.memory.set('headers', waitingMemory(kept, this.#search))
+    this.memory.set('headers', waitingMemory(retained, this.#search))
   }
 
   get query(): URLSearchParams {
@@ -256,23 +255,23 @@ export class RequestLifecycle implements Request, Revocable, Placed {
   /**
    * Aborts the response, and returns true, when there is something to send and the client has read
    * nothing for too long. Charges a watch for its unsent bytes and for what is retained for it
-   * alone. Aborts a watch as well when its user has reached a memory limit and the watch has read
+   * alone. Also aborts a watch when its user has reached a memory limit and the watch has read
    * nothing since the last call, or reads so slowly that old changes are retained for it.
    */
   #cutIfStalled(now: number): boolean {
     const { unsentBytes, sentPieces } = this.#wire
     const progress = sentPieces + (this.#bodyWriter?.bytes ?? 0) - unsentBytes
-    const keptBytes = this.#bodyWriter?.heldBytes ?? 0
-    if (this.memory.isWatch) this.memory.set('response', unsentBytes + keptBytes)
+    const heldBytes = this.#bodyWriter?.heldBytes ?? 0
+    if (this.memory.isWatch) this.memory.set('response', unsentBytes + heldBytes)
     const hasStopped = this.#stalledSince !== undefined && progress === this.#progress
     this.#progress = progress
     if (unsentBytes === 0) this.#stalledSince = undefined
     else if (!hasStopped) this.#stalledSince = now
     const stalledMs = now - (this.#stalledSince ?? now)
-    const isSlow = this.memory.isWatch && ((hasStopped && unsentBytes > 0) || keptBytes > 0)
+    const isSlow = this.memory.isWatch && ((hasStopped && unsentBytes > 0) || heldBytes > 0)
     if (
       stalledMs < this.#context.limits.stalledTimeoutMs &&
-      !(isSlow && this.memory.passed() !== undefined)
+      !(isSlow && this.memory.exceededLimit() !== undefined)
     ) {
       return false
     }
@@ -450,8 +449,8 @@ const NO_HEADERS: readonly string[] = []
 const COMPLETE = (): undefined => undefined
 const FAILED = (error: unknown): unknown => error
 /**
- * A response that has waited for its client for so long in all is limited by the client, and needs
- * no slot.
+ * A response that has waited for its client for this long in total is limited by the client, and
+ * needs no slot.
  */
 const IDLE_MS_MIN = 1000
 /** Shared by all requests without a query; nobody changes a query. */

@@ -6,10 +6,10 @@ import { secureContext, type TlsSettings } from './tls/secure-context.ts'
 
 /** How often timeouts are checked. */
 export const SWEEP_INTERVAL_MS = 1000
-/** TCP keepalive detects peers that became unreachable, also while a watch has nothing to send. */
+/** TCP keepalive detects peers that became unreachable, even while a watch has nothing to send. */
 const TCP_KEEPALIVE_DELAY_MS = 30_000
 
-/** For HTTP/2 and HTTP/1.1 over TLS. */
+/** The options of a server of HTTP/2 and HTTP/1.1 over TLS. */
 export function secureOptions(
   tls: TlsSettings,
   limits: HttpLimits,
@@ -38,7 +38,7 @@ export function secureOptions(
   }
 }
 
-/** For HTTP/1.1. */
+/** The options that concern HTTP/1.1. */
 export function connectionOptions(limits: HttpLimits): ServerOptions {
   return {
     headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),

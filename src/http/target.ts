@@ -45,11 +45,11 @@ export function isLongQuery(search: string): boolean {
   return pairs > QUERY_PAIRS_MAX
 }
 
-/** From this length of the query on, the path is copied. */
+/** The path is copied if the query is at least this long. */
 const COPY_FROM_LENGTH = 256
 
 /**
- * In V8 a substring keeps its whole parent string alive, and a path is kept for as long as its
+ * A substring in V8 keeps its whole parent string alive, and a path is retained for as long as its
  * watch: without a copy it would keep the query, too.
  */
 function copyOf(text: string): string {

@@ -7,7 +7,7 @@ import type { Chunk, ExchangeError, Peer, RequestHeaders } from './exchange.ts'
  */
 export interface Wire {
   readonly method: string
-  /** As sent: not decoded, with its query. */
+  /** Path and query as sent, not decoded. */
   readonly target: string
   readonly headers: RequestHeaders
   /** Alternating names and values, as sent. */
@@ -31,11 +31,11 @@ export interface Wire {
   /** Sends status and headers. */
   begin(status: number, headers: Record<string, string>, connection: ConnectionAction): void
   /**
-   * Sends a chunk. Returns true when the output has room for more at once. Otherwise `onRoom` is
-   * called when it has room, or never if the output closes first. From then on a lent chunk
-   * (`isLent`) is not read any more, so its memory can be reused.
+   * Sends a chunk. Returns whether the output is writable at once. Otherwise `onWritable` is called
+   * when it is, or never if the output closes first. From then on a lent chunk (`isLent`) is not
+   * read any more, so its memory can be reused.
    */
-  write(chunk: Uint8Array, isLent: boolean, onRoom: () => void): boolean
+  write(chunk: Uint8Array, isLent: boolean, onWritable: () => void): boolean
   /** Sends the last chunk, if any, and ends the response. */
   finish(last: Chunk | undefined): void
   /** Why the rest of the body cannot be read, once known. */
@@ -44,7 +44,7 @@ export interface Wire {
   onBodyFailed: ((reason: ExchangeError) => void) | undefined
   /** Called once, when the output has closed. */
   onClose: (() => void) | undefined
-  /** Once `input` has ended: whether the body is complete, or the client disconnected before. */
+  /** Returns, once `input` has ended, whether the body is complete; if not, the client disconnected. */
   isBodyWhole(): boolean
   /** Sends `100 Continue` to a client that waits for it (`Expect: 100-continue`). */
   sendContinue(): void

@@ -6,7 +6,7 @@ import { AbortListener, aborted, LinkedAbort, pause, repeat } from './abort.ts'
 const listenersOf = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length
 
 describe('AbortListener', () => {
-  test('is called at once when the signal has aborted, and leaves no listener', () => {
+  test('is called immediately when the signal has aborted, and leaves no listener', () => {
     let calls = 0
     const signal = AbortSignal.abort()
     new AbortListener(signal, () => calls++)
@@ -38,7 +38,7 @@ describe('AbortListener', () => {
 })
 
 describe('LinkedAbort', () => {
-  test('aborts with each of its parents, also with one that has aborted', () => {
+  test('aborts with each of its parents, including one that has already aborted', () => {
     const parents = [new AbortController(), new AbortController()] as const
     for (const parent of parents) {
       using linked = new LinkedAbort(...parents.map(({ signal }) => signal))
@@ -67,7 +67,7 @@ describe('LinkedAbort', () => {
   })
 })
 
-test('work is repeated until the signal aborts, and not at all when it has', ({ mock }) => {
+test('repeat: runs until the signal aborts, and not at all when it already has', ({ mock }) => {
   mock.timers.enable({ apis: ['setInterval'] })
   const ending = new AbortController()
   let runs = 0
@@ -80,7 +80,7 @@ test('work is repeated until the signal aborts, and not at all when it has', ({ 
   assert.equal(runs, 2)
 })
 
-test('an abort is awaited, also one that was before', async () => {
+test('aborted: resolves on an abort, even an earlier one', async () => {
   const ending = new AbortController()
   const waiting = aborted(ending.signal)
   ending.abort()
@@ -88,7 +88,7 @@ test('an abort is awaited, also one that was before', async () => {
   await aborted(ending.signal)
 })
 
-test('a pause ends when its time has passed', async (context) => {
+test('pause: ends when its time has passed', async (context) => {
   const { mock } = context
   mock.timers.enable({ apis: ['setTimeout'] })
   let ended = false
@@ -102,7 +102,7 @@ test('a pause ends when its time has passed', async (context) => {
   await pausing
 })
 
-test('a pause ends at once when its signal aborts or is already aborted', async () => {
+test('pause: ends immediately when its signal aborts or is already aborted', async () => {
   const ending = new AbortController()
   const pausing = pause(3_600_000, ending.signal)
   ending.abort()
@@ -110,7 +110,7 @@ test('a pause ends at once when its signal aborts or is already aborted', async 
   await pause(3_600_000, ending.signal)
 })
 
-test('pauses leave no listener at a signal that outlives them', async () => {
+test('pause: leaves no listener at a signal that outlives it', async () => {
   const { signal } = new AbortController()
   await Promise.all(Array.from({ length: 100 }, () => pause(1, signal)))
   assert.equal(listenersOf(signal), 0)

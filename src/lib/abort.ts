@@ -1,6 +1,6 @@
 /**
- * Calls `run` when the signal aborts, or at once if it already has, until it is disposed. A class
- * and not a closure: each call to etcd makes one.
+ * Until it is disposed of, calls `run` when the signal aborts, or immediately if it already has. A
+ * class rather than a closure, since each call to etcd creates one.
  */
 export class AbortListener implements Disposable {
   readonly #signal: AbortSignal
@@ -19,8 +19,8 @@ export class AbortListener implements Disposable {
 }
 
 /**
- * Aborts with any of its parents, until it is disposed, or by itself. AbortSignal.any would leave an
- * entry at parents that live long.
+ * Aborts when any of its parents does, until it is disposed of, or when `abort` is called.
+ * AbortSignal.any would leave an entry at long-lived parents.
  */
 export class LinkedAbort implements Disposable {
   readonly abort = (): void => this.#controller.abort()
@@ -47,8 +47,8 @@ export function repeat(ms: number, run: () => void, signal: AbortSignal): void {
 }
 
 /**
- * Resolves after `ms`, or as soon as the signal aborts; never rejects. The caller checks the signal
- * afterwards.
+ * Resolves after `ms`, or as soon as the signal aborts. Never rejects: the caller must check the
+ * signal afterwards.
  */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted === true) return Promise.resolve()

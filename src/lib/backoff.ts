@@ -1,4 +1,4 @@
-/** Exponential backoff with jitter: each pause is twice as long as the last, up to a maximum. */
+/** Exponential backoff with jitter: each pause is twice as long as the previous, up to a maximum. */
 export class Backoff {
   readonly #firstMs: number
   readonly #mostMs: number
@@ -17,14 +17,14 @@ export class Backoff {
     this.#nextMs = bounds.firstMs
   }
 
-  /** The next pause: 80 % to 100 % of its step, so that clients do not retry in sync. */
+  /** Returns 80 % to 100 % of the step, so that clients do not retry in sync. */
   next(): number {
     const stepMs = this.#nextMs
     this.#nextMs = Math.min(this.#mostMs, stepMs * 2)
     return stepMs * (0.8 + 0.2 * this.#random())
   }
 
-  /** Call after a success: the next pause has the first length again. */
+  /** Must be called after a success: the next pause is the first one again. */
   reset(): void {
     this.#nextMs = this.#firstMs
   }

@@ -10,7 +10,7 @@ const near = (actual: number | undefined, expected: number, share: number): void
   assert.ok(actual !== undefined && Math.abs(actual / expected - 1) <= share, message)
 }
 
-test('rates are hits per second, from the first seconds on, and fade within minutes', () => {
+test('reports hits per second from the first seconds on, which fade within minutes', () => {
   const hitters = new HeavyHitters({ entriesMax: 8, nowMs: 0 })
   let now = 0
   for (; now < 5_000; now += 10) {
@@ -25,7 +25,7 @@ test('rates are hits per second, from the first seconds on, and fade within minu
   assert.deepEqual(hitters.top(now + 10 * 60_000), [])
 })
 
-test('a steady rate is right after hours, with the counts scaled down on the way', () => {
+test('reports a steady rate correctly after hours, with counts scaled down on the way', () => {
   const hitters = new HeavyHitters({ entriesMax: 2, nowMs: 0 })
   let now = 0
   for (; now < 12 * 3_600_000; now += 500) {
@@ -37,7 +37,7 @@ test('a steady rate is right after hours, with the counts scaled down on the way
   near(first?.rate, 2, 0.02)
 })
 
-test('a heavy key stays and is never shown with too high a rate, whatever else is hit', () => {
+test('retains a heavy key and never overstates its rate, whatever else is hit', () => {
   fc.assert(
     fc.property(fc.array(fc.nat({ max: 40 }), { maxLength: 600 }), (keys) => {
       const entriesMax = 5
@@ -58,7 +58,7 @@ test('a heavy key stays and is never shown with too high a rate, whatever else i
   )
 })
 
-test('a million different names take no more memory than the first few, and hide no flood', () => {
+test('uses no more memory for a million names than for a few, and hides no flood', () => {
   const hitters = new HeavyHitters({ entriesMax: 256, nowMs: 0 })
   const long = 'x'.repeat(1_000)
   setFlagsFromString('--expose-gc')

@@ -2,44 +2,44 @@
  * Finds the most frequent keys of a stream, and their rates, in bounded memory: the space-saving
  * sketch with exponential decay.
  *
- * There is an entry for each of the first `entriesMax` keys. Another key takes over the entry with
- * the lowest count, and that count with it, as its possible error, so the shown rate (count minus
- * error) is never too high. Not every hit takes over an entry, but one in eight, by chance: that
- * costs more than all else. A key with more than one in `entriesMax` of all recent hits keeps an
- * entry that it has, and is likely to have one, the more so the more often it is hit; but it may be
- * missing for a while, and its rate lacks the hits before it had its entry.
+ * Each of the first `entriesMax` keys gets an entry. Another key takes over the entry with the lowest
+ * count, and inherits that count as its possible error, so the reported rate (count minus error) is
+ * never too high. Only one in eight such hits, at random, takes over an entry, since that costs more
+ * than everything else. A key with more than one in `entriesMax` of all recent hits keeps its entry,
+ * and is the more likely to have one the more often it is hit. It may be missing for a while, and its
+ * rate lacks the hits before it got its entry.
  *
- * Counts decay by time. Instead of lowering all counts, later hits weigh more (by `weightAt`); the
+ * Counts decay over time. Instead of lowering all counts, later hits get more weight (`weightAt`); the
  * counts are scaled down before the weights become too large for a number.
  */
 import { ownText } from './text/own-text.ts'
 
-/** Hits of this age count about a third. A window of twice this length has the same mean age. */
+/** Hits of this age count for about a third. A window twice as long has the same mean age. */
 const DECAY_MS = 30_000
 /** The weight grows by a factor of 10^87 in this time. */
 const RESCALE_MS = 200 * DECAY_MS
-/** The time that a young sketch is assumed to have lasted at least, so that one hit is no flood. */
+/** Minimum assumed age of a sketch, so that one hit in a young one is not a flood. */
 const WINDOW_MS_MIN = 1_000
-/** In hits per second: about one hit within the last two minutes. */
+/** Hits per second: about one hit within the last two minutes. */
 const RATE_MIN = 0.001
 const KEY_LENGTH_MAX = 128
 const TAKE_OVER_CHANCE = 1 / 8
 
-/** A key and its rate in hits per second. */
 export interface HeavyHitter {
   readonly key: string
+  /** Hits per second. */
   readonly rate: number
 }
 
 export interface HeavyHittersOptions {
   readonly entriesMax: number
-  /** The time of the first hit at the earliest, in milliseconds of the caller's clock. */
+  /** No hit is earlier than this; milliseconds of the caller's clock. */
   readonly nowMs: number
-  /** For tests. */
+  /** Set by tests. */
   readonly takeOverChance?: number
 }
 
-/** The key under which `key` is counted: keys with the same first 128 characters are one. */
+/** Keys with the same first 128 characters are counted as one. */
 export function boundedKey(key: string): string {
   return key.length <= KEY_LENGTH_MAX ? key : key.slice(0, KEY_LENGTH_MAX)
 }
@@ -48,20 +48,20 @@ export class HeavyHitters {
   readonly #entriesMax: number
   readonly #takeOverChance: number
   readonly #startedAt: number
-  /** The index of the entry of each key. */
+  /** Entry numbers, keyed by key. */
   readonly #index = new Map<string, number>()
   readonly #keys: string[] = []
   readonly #counts: Float64Array
   readonly #errors: Float64Array
   /**
-   * A heap of entries, the lowest first, by the counts in `#ranks`. Those are updated only when the
-   * lowest entry is wanted: most hits increase a count and do not touch the heap.
+   * A min-heap of entries by the counts in `#ranks`. Those are updated only when the lowest entry is
+   * needed: most hits increase a count without touching the heap.
    */
   readonly #heap: Int32Array
   readonly #ranks: Float64Array
-  /** All hits, those without an entry too. */
+  /** All hits, including those without an entry. */
   #total = 0
-  /** Where weights are 1. */
+  /** The time at which weights are 1. */
   #originMs: number
   #weight = 1
   #weightAtMs: number
@@ -90,19 +90,18 @@ export class HeavyHitters {
     else this.#miss(key, weight)
   }
 
-  /** The rate of all hits together. */
   totalRate(nowMs: number): number {
     return this.#total * this.#rateScale(nowMs)
   }
 
-  /** The highest rates first; keys that have not been hit for minutes are left out. */
+  /** Highest rates first, without keys that have not been hit for minutes. */
   top(nowMs: number): HeavyHitter[] {
     const found: HeavyHitter[] = []
     this.each(nowMs, (key, rate) => found.push({ key, rate }))
     return found.sort(byRate)
   }
 
-  /** The same keys in no order, for callers that add up many sketches. */
+  /** Visits the same keys in no particular order; for callers that sum many sketches. */
   each(nowMs: number, visit: (key: string, rate: number) => void): void {
     const scale = this.#rateScale(nowMs)
     for (let entry = 0; entry < this.size; entry++) {
@@ -111,7 +110,7 @@ export class HeavyHitters {
     }
   }
 
-  /** From a count to a rate: decayed until now, and divided by the time that still counts. */
+  /** Converts a count to a rate: the decay until now, divided by the time that still counts. */
   #rateScale(nowMs: number): number {
     const ageMs = Math.max(WINDOW_MS_MIN, nowMs - this.#startedAt)
     const windowSeconds = (DECAY_MS / 1000) * (1 - Math.exp(-ageMs / DECAY_MS))
@@ -138,9 +137,9 @@ export class HeavyHitters {
   #miss(key: string, weight: number): void {
     const isFull = this.size === this.#entriesMax
     if (isFull && Math.random() >= this.#takeOverChance) return
-    const kept = ownText(boundedKey(key))
-    if (isFull) this.#replaceLowest(kept, weight)
-    else this.#add(kept, weight)
+    const stored = ownText(boundedKey(key))
+    if (isFull) this.#replaceLowest(stored, weight)
+    else this.#add(stored, weight)
   }
 
   #add(key: string, weight: number): void {
@@ -211,7 +210,7 @@ export class HeavyHitters {
   }
 }
 
-/** The highest rate first; of equal rates, the first key by code units. */
+/** Sorts by rate, highest first, then by key. */
 export function byRate(one: HeavyHitter, other: HeavyHitter): number {
   return other.rate - one.rate || (one.key < other.key ? -1 : 1)
 }

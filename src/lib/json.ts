@@ -18,10 +18,19 @@ export function memberOf(object: JsonObject, name: string): Json | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined
 }
 
-/** The text of that member; empty when it is absent or no text. */
+/** The string member of that name; empty when it is absent or not a string. */
 export function textOf(object: JsonObject, name: string): string {
   const value = memberOf(object, name)
   return typeof value === 'string' ? value : ''
+}
+
+/** Undefined when the bytes are not JSON. */
+export function parsedJson(bytes: Buffer): Json | undefined {
+  try {
+    return JSON.parse(bytes.toString())
+  } catch {
+    return undefined
+  }
 }
 
 export function setMember(object: JsonObject, name: string, value: Json): void {

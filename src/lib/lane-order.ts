@@ -1,7 +1,6 @@
-/** Work that waits for a slice. */
 export interface Waiter {
   readonly sinceMs: number
-  /** Runs the slice. It may end, or wait for something else, after this has returned. */
+  /** Starts the slice, which may end after this has returned. */
   resume(): void
 }
 
@@ -10,27 +9,27 @@ export interface WaitingLane {
   readonly name: string
   /** FIFO. */
   readonly waiters: Set<Waiter>
-  /** The time that it has used, plus what all others had used when it joined. */
+  /** The time it has used since it joined, plus the least that any lane had used by then. */
   usedMs: number
-  /** `usedMs` when the lane got its place in the heap. */
+  /** `usedMs` when the lane was placed in the heap. */
   placedMs: number
-  /** Decides between lanes that have used the same time: the one that was placed first. */
+  /** Breaks ties between lanes that have used the same time: the first placed goes first. */
   placedAs: number
 }
 
 /**
- * Lanes that compete for slices. The one that has used the least time is next, and a lane that joins
- * starts with the least that any other has used: it has no credit for the time when it was idle.
+ * Lanes that compete for slices. The one that has used the least time is next. A lane that joins
+ * starts with the least that any other has used, so it gets no credit for having been idle.
  *
- * A lane that has no more waiting work stays until all others have used as much as it has, so that
- * a user who sends one request after the other does not always go first. When nothing waits, all
- * lanes are forgotten.
+ * A lane without waiting work stays until all others have used as much as it has, so that a user who
+ * sends one request after the other does not always go first. When nothing waits, all lanes are
+ * dropped.
  */
 export class LaneOrder {
   readonly #lanes = new Map<string, WaitingLane>()
-  /** A binary heap by time used when placed. */
+  /** A binary heap ordered by `placedMs`. */
   readonly #heap: WaitingLane[] = []
-  /** What the lane had used that was served last: no waiting lane has used less. */
+  /** `usedMs` of the lane served last: no waiting lane has used less. */
   #leastMs = 0
   #placed = 0
   #waiting = 0
@@ -52,14 +51,14 @@ export class LaneOrder {
     this.#waiting++
   }
 
-  /** Returns false if it does not wait any more. */
+  /** Returns false if it no longer waits. */
   remove(name: string, waiter: Waiter): boolean {
     if (this.#lanes.get(name)?.waiters.delete(waiter) !== true) return false
     this.#countRemoved()
     return true
   }
 
-  /** Removes and returns the next waiter; `charge` its lane when its slice has ended. */
+  /** Removes and returns the next waiter. Its lane must be charged when the slice has ended. */
   next(): { readonly name: string; readonly waiter: Waiter } | undefined {
     for (let lane = this.#pop(); lane !== undefined; lane = this.#pop()) {
       if (lane.usedMs > lane.placedMs) {
@@ -73,7 +72,7 @@ export class LaneOrder {
         continue
       }
       lane.waiters.delete(waiter)
-      // At the end of those that have used as much: work that takes no time alternates as well.
+      // Behind lanes that have used as much, so that work that takes no time alternates as well.
       this.#push(lane)
       this.#countRemoved()
       return { name: lane.name, waiter }

@@ -3,10 +3,10 @@ import type { Lane } from './run-queue.ts'
 import { Semaphore } from './semaphore.ts'
 
 /**
- * Bounds the memory of long work that holds much of it: one at a time for each lane, and at most
- * `max` in all. It is no bound on CPU time, which the run queue shares. Work holds its place while
- * it waits for slices behind other work of its lane, so `max` must be larger than the number of
- * users who may be that busy at a time: they would keep the places from everybody else.
+ * Bounds the memory of long work that needs much of it: one at a time per lane, and at most `max` in
+ * all. It does not bound CPU time, which the run queue shares. Work keeps its turn while it waits for
+ * slices behind other work of its lane, so `max` must exceed the number of users that may be this busy
+ * at the same time. Otherwise they would lock out everybody else.
  */
 export class LaneTurns {
   readonly #lanes = new PerKeyQueue<undefined>()

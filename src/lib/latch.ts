@@ -1,4 +1,4 @@
-/** A one-shot flag: once open it stays open. It can be read and awaited. */
+/** A one-shot flag that can be read and awaited: once open, it stays open. */
 export class Latch {
   readonly #opened = Promise.withResolvers<void>()
   #isOpen = false
@@ -7,7 +7,7 @@ export class Latch {
     return this.#isOpen
   }
 
-  /** Resolves when the latch opens; at once if it is already open. */
+  /** Resolves when the latch opens, or immediately if it is already open. */
   get opened(): Promise<void> {
     return this.#opened.promise
   }

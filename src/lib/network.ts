@@ -1,7 +1,7 @@
 import { type AddressInfo, isIPv6 } from 'node:net'
 
 /**
- * The key by which clients are counted. For IPv6 it is the /64 prefix: a client that has one
+ * The key for counting clients by address. For IPv6 it is the /64 prefix: a client that has one
  * address of a /64 can usually use all of them.
  */
 export function networkOf(address: string): string {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { PerKeyQueue } from './per-key-queue.ts'
 
-test('a per-key queue admits one caller per key, in order, with the state of the previous one', async () => {
+test('per-key queue: admits one caller per key, in order, with the state of the previous one', async () => {
   const queue = new PerKeyQueue<string>()
   assert.equal(queue.enter('k'), undefined)
   const second = queue.enter('k')

@@ -1,9 +1,9 @@
 /**
- * Serialises the read-modify-write operations on each key and passes the state that one operation
- * left on to the next. Without it, a thousand callers that update one event would all write from
- * the same state, and in every round all but one of the writes would conflict.
+ * Serialises the read-modify-write operations on each key and passes the state that one operation left
+ * to the next. Without it, a thousand callers that update one event would all start from the same
+ * state, and in every round all but one of the writes would conflict.
  *
- * This is an optimisation and not a lock: other replicas do not take part in the queue.
+ * This is an optimisation, not a lock: other replicas do not take part in the queue.
  */
 export class PerKeyQueue<State> {
   /** A key is present while a caller holds it; the value is the queue of waiting callers. */
@@ -15,9 +15,9 @@ export class PerKeyQueue<State> {
   }
 
   /**
-   * Returns undefined when the key is free: the caller holds it at once. Otherwise the caller holds
-   * it when the promise resolves, to the state that the previous holder left, if that is known. A
-   * holder must call `leave`.
+   * Returns undefined when the key is free, in which case the caller holds it immediately. Otherwise
+   * the caller holds it once the promise resolves to the state that the previous holder left, if that
+   * is known. A holder must call `leave`.
    */
   enter(key: string): Promise<State | undefined> | undefined {
     const queue = this.#queues.get(key)

@@ -7,7 +7,7 @@ function members(count: number): Placed[] {
 }
 
 describe('PlacedSet', () => {
-  test('it has the same members as a Set after the same changes', () => {
+  test('has the same members as a Set after the same changes', () => {
     const all = members(50)
     const placed = new PlacedSet<Placed>()
     const model = new Set<Placed>()
@@ -25,7 +25,7 @@ describe('PlacedSet', () => {
     assert.deepEqual(new Set(placed), model)
   })
 
-  test('a member of another set is not a member', () => {
+  test('does not have a member of another set', () => {
     const [one, other] = [new PlacedSet<Placed>(), new PlacedSet<Placed>()]
     const [member] = members(1) as [Placed]
     one.add(member)
@@ -34,7 +34,7 @@ describe('PlacedSet', () => {
     assert.equal(one.delete(member), false)
   })
 
-  test('members may leave while they are visited', () => {
+  test('lets members leave while they are visited', () => {
     const placed = new PlacedSet<Placed>()
     for (const member of members(10)) placed.add(member)
     let visited = 0

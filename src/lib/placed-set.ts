@@ -1,16 +1,14 @@
-/** A member of a PlacedSet, which knows where it is. */
 export interface Placed {
-  /** Its index in the set; -1 when it is in none. Only the set changes it. */
+  /** Index in the set; -1 when it is in none. Only the set changes it. */
   place: number
 }
 
 /**
  * A set for members that come and go with each request. A Set would allocate a new hash table every
- * few hundred changes, and each old table refers to the next one and to its members: once one of
- * them is in the old generation, all members survive until the next full collection. Here they are
- * in one array; a member that leaves is replaced by the last one.
- *
- * A member can be in one such set at a time.
+ * few hundred changes, and each old table refers to the next one and to its members: once one of them
+ * is in the old generation, all members survive until the next full collection. This set uses one
+ * array, in which the last member takes the place of a deleted one. A member can be in one such set at
+ * a time.
  */
 export class PlacedSet<T extends Placed> implements Iterable<T> {
   readonly #members: T[] = []

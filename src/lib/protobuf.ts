@@ -1,6 +1,6 @@
 /**
- * A hand-written protobuf encoder and decoder: for the etcd messages whose number grows with the
- * traffic, and for Kubernetes' wire format, which is generated from a table of our own.
+ * A hand-written protobuf encoder and decoder: for etcd's messages, for spans, and for Kubernetes'
+ * wire format, which is generated from a table of our own.
  */
 
 /**
@@ -43,6 +43,13 @@ export class BackwardWriter {
     this.#buffer.set(value, this.#at)
     this.#varint(length)
     this.#varint(field * 8 + 2)
+  }
+
+  fixed64(field: number, value: bigint): void {
+    this.#reserve(8)
+    this.#at -= 8
+    this.#buffer.writeBigUInt64LE(value, this.#at)
+    this.#varint(field * 8 + 1)
   }
 
   /** Only the tag and length of a bytes field; the caller appends the `length` bytes elsewhere. */
@@ -97,7 +104,7 @@ export class Reader {
   readonly #buffer: Buffer
   #at: number
   #end: number
-  /** The number of the field that `next` has just read. */
+  /** The field number that `next` has just read. */
   field = 0
   #wireType = 0
   #low = 0
@@ -121,7 +128,7 @@ export class Reader {
     return true
   }
 
-  /** Of the current field: 0 for numbers, 2 for bytes; the others are not used here. */
+  /** The wire type of the current field: 0 for numbers, 2 for bytes; others are unused here. */
   get wireType(): number {
     return this.#wireType
   }

@@ -44,7 +44,7 @@ class ManualSource implements Pull<string> {
   }
 }
 
-test('an iterator over a pull source returns buffered pieces at once, waits for more, and ends', async () => {
+test('Pulled: returns buffered pieces immediately, waits for more, and ends', async () => {
   const source = new ManualSource()
   source.put('a', 'b')
   const pulled = new Pulled(source)
@@ -58,7 +58,7 @@ test('an iterator over a pull source returns buffered pieces at once, waits for 
   assert.deepEqual(await last, { value: undefined, done: true })
 })
 
-test('an iterator fails with the error of its pull source, with or without a pending read', async () => {
+test('Pulled: fails with the error of its source, with or without a pending read', async () => {
   for (const isPending of [false, true]) {
     const source = new ManualSource()
     const pulled = new Pulled(source)
@@ -69,7 +69,7 @@ test('an iterator fails with the error of its pull source, with or without a pen
   }
 })
 
-test('leaving a for-await loop stops the pull source', async () => {
+test('Pulled: stops its source when a for-await loop is left', async () => {
   const source = new ManualSource()
   source.put('a', 'b')
   for await (const piece of new Pulled(source)) {

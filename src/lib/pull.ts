@@ -5,16 +5,15 @@
  */
 export interface Pull<T> {
   /**
-   * The next piece, or undefined when none is buffered. Then, unless the source is over, `wake` is
-   * called once, as soon as another `take` is worthwhile, and never before this call returns. When
-   * the source ends with an error, one call throws it.
+   * The next piece, or undefined when none is buffered. In that case, unless the source is over,
+   * `wake` is called once, as soon as another `take` is worthwhile, but never before this call
+   * returns. When the source ends with an error, one call throws it.
    */
   take(wake: () => void): T | undefined
-  /** There will be no more. */
   readonly isOver: boolean
-  /** Cancels the source: the consumer wants no more pieces. */
+  /** Cancels the source. */
   stop(): void
-  /** Bytes that are buffered for this consumer alone; absent means 0. */
+  /** Bytes buffered for this consumer alone. Default: 0. */
   readonly heldBytes?: number
 }
 

@@ -1,6 +1,6 @@
 import { type Lane, RunQueue } from './run-queue.ts'
 
-/** A lane in a queue of its own. */
+/** A lane of a new queue. */
 export function aLane(name = 'test'): Lane {
   return new RunQueue().userLane(name)
 }

@@ -15,7 +15,7 @@ class WorkClock {
 interface Work {
   readonly user: number
   readonly totalMs: number
-  /** How much is done between two looks at the clock. */
+  /** How much is done between two checks of the clock. */
   readonly stepMs: number
   /** The turn in which it is aborted. */
   readonly abortedAt: number | undefined
@@ -103,7 +103,7 @@ function add(counts: Map<number, number>, key: number, by: number): void {
   counts.set(key, (counts.get(key) ?? 0) + by)
 }
 
-test('lanes get equal shares, turns stay within their budget, and aborted work leaves', async () => {
+test('gives lanes equal shares, keeps turns within their budget, and drops aborted work', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(aWork, { minLength: 1, maxLength: 30 }), async (works) => {
       const crowd = new Crowd()
@@ -124,7 +124,7 @@ test('lanes get equal shares, turns stay within their budget, and aborted work l
   )
 })
 
-test('work begins at once while nothing waits, and waits when the turn has been used up', async () => {
+test('begins work immediately while nothing waits, unless the turn has been used up', async () => {
   const clock = new WorkClock()
   const queue = new RunQueue({ clock })
   const [a, b] = [queue.userLane('a'), queue.userLane('b')]
@@ -141,7 +141,7 @@ test('work begins at once while nothing waits, and waits when the turn has been 
   assert.equal(a.enter(), undefined)
 })
 
-test('a user who did not run yet goes before one who has hundreds of searches', async () => {
+test('lets a user who has not run yet go before one with hundreds of searches', async () => {
   const clock = new WorkClock()
   const queue = new RunQueue({ clock })
   const order: string[] = []
@@ -157,7 +157,7 @@ test('a user who did not run yet goes before one who has hundreds of searches', 
   assert.ok(order.indexOf('few') <= 3, order.slice(0, 5).join())
 })
 
-test('work that enters again and again gets no more than its slices', async () => {
+test('gives work that enters repeatedly no more than its slices', async () => {
   const clock = new WorkClock()
   const queue = new RunQueue({ clock })
   const lane = queue.userLane('a')
@@ -174,7 +174,7 @@ test('work that enters again and again gets no more than its slices', async () =
   assert.ok(longestMs <= turnMs + sliceMs, `a turn took ${longestMs} ms`)
 })
 
-test('the server goes first, but not alone', async () => {
+test('serves server lanes first, but not exclusively', async () => {
   const clock = new WorkClock()
   const queue = new RunQueue({ clock })
   const order: string[] = []
@@ -189,7 +189,7 @@ test('the server goes first, but not alone', async () => {
   assert.deepEqual(order, ['server', 'user', 'server', 'user', 'server', 'user'])
 })
 
-test('aborting ends the wait without a slice', async () => {
+test('ends the wait without a slice on abort', async () => {
   const queue = new RunQueue()
   const lane = queue.userLane('a')
   const abort = new AbortController()
@@ -202,7 +202,7 @@ test('aborting ends the wait without a slice', async () => {
   assert.equal(queue.waiting, 0)
 })
 
-test('work that ignores its abort does not hold the event loop', async () => {
+test('does not let work that ignores its abort block the event loop', async () => {
   const clock = new WorkClock()
   const lane = new RunQueue({ clock }).userLane('a')
   const abort = new AbortController()
@@ -225,7 +225,7 @@ test('work that ignores its abort does not hold the event loop', async () => {
   await working
 })
 
-test('mapping in slices ends when it is aborted', async () => {
+test('mapInSlices: ends when it is aborted', async () => {
   const clock = new WorkClock()
   const lane = new RunQueue({ clock }).userLane('a')
   const abort = new AbortController()
@@ -236,7 +236,7 @@ test('mapping in slices ends when it is aborted', async () => {
   assert.ok(clock.nowMs <= sliceMs + 2, `${clock.nowMs} ms`)
 })
 
-test('timers and I/O run between the turns', async () => {
+test('lets timers and I/O run between turns', async () => {
   const queue = new RunQueue()
   const lane = queue.userLane('a')
   let isDone = false

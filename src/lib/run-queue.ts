@@ -1,20 +1,20 @@
 /**
- * Shares the event loop between everything that takes longer than a moment: searches, summaries,
- * encodings, watchers that catch up, loading, retention.
+ * Shares the event loop among all work that may take milliseconds: searches, summaries, encodings,
+ * watchers that catch up, loading, retention.
  *
  * Work runs in slices of a few milliseconds. Each slice belongs to a lane: a user, or a part of the
- * server. All slices in one turn of the event loop share a budget; after that, I/O, timers, leases,
- * health checks and short requests run before the next ones. The lane that has used the least time
- * goes first, so a user with hundreds of searches delays another user by about one slice.
+ * server. All slices in one turn of the event loop share a budget; once it is spent, I/O, timers,
+ * leases, health checks and short requests run before the next slices. The lane that has used the
+ * least time goes first, so a user with hundreds of searches delays another user by about one slice.
  *
  * | slices in a turn                | begin while the slices so far took less than
  * | ------------------------------- | --------------------------------------------
- * | of lanes of the server          | 4 ms
- * | of users that wait              | 8 ms; one begins in any case
+ * | of server lanes                 | 4 ms
+ * | of waiting users                | 8 ms; one begins in any case
  * | of work that begins unqueued    | 10 ms
  *
- * Work begins unqueued if no user waits, or if its user is not among those that wait and has not run
- * since others began to wait. It then costs two reads of the clock.
+ * Work begins unqueued if no user waits, or if its user neither waits nor has run since others began
+ * to wait. It then costs two reads of the clock.
  */
 import { AbortListener } from './abort.ts'
 import { type Clock, monotonicClock } from './clock.ts'
@@ -25,12 +25,12 @@ export const sliceMs = 4
 const serverMs = 4
 const queuedMs = 8
 export const turnMs = 10
-/** Less than this is carried over into the next turn, so that short requests need no callback. */
+/** Less time than this carries over into the next turn, so that short requests need no callback. */
 const carriedMs = 1
 
 export interface RunQueueOptions {
   readonly clock?: Clock | undefined
-  /** Called when work of a user gets a slice that it waited for. */
+  /** Called when a user's work gets a slice that it waited for. */
   readonly onWaited?: ((waitedMs: number) => void) | undefined
 }
 
@@ -44,7 +44,7 @@ export class RunQueue {
   #isScheduled = false
   #spentMs = 0
   #hasServedUser = false
-  /** Whose slice runs, if it was waited for. */
+  /** The owner of the running slice, if it was waited for. */
   #granted: { readonly order: LaneOrder; readonly name: string } | undefined
   #grantedAtMs = 0
   #turns = 0
@@ -58,27 +58,27 @@ export class RunQueue {
     return new Lane(this, account, this.#users)
   }
 
-  /** The lane of a part of the server that must keep up whatever users do. */
+  /** The lane of a part of the server that must keep up, whatever users do. */
   serverLane(name: string): Lane {
     return new Lane(this, name, this.#server)
   }
 
-  /** Slices that are waited for. */
+  /** Number of slices that work waits for. */
   get waiting(): number {
     return this.#server.waiting + this.#users.waiting
   }
 
-  /** Users that wait, or have run since others began to wait. */
+  /** Number of users that wait or have run since others began to wait. */
   get users(): number {
     return this.#users.size
   }
 
-  /** Turns of the event loop that had slices. */
+  /** Number of event-loop turns that ran slices. */
   get turns(): number {
     return this.#turns
   }
 
-  /** Whether work of the lane may run now. */
+  /** Whether the lane's work may run now. */
   mayBegin({ name, order }: Lane): boolean {
     if (this.#isGranted(name, order)) return this.clock.now() - this.#grantedAtMs < sliceMs
     if (order.waiting > 0 && order.find(name) !== undefined) return false
@@ -86,8 +86,8 @@ export class RunQueue {
   }
 
   /**
-   * Calls `resume` for a slice; if the signal aborts before, in the next turn and without one. Not
-   * at once: work that does not check its signal would run to its end within one turn.
+   * Calls `resume` for a slice. If the signal aborts first, calls it in the next turn without one.
+   * Calling it immediately would let work that ignores its signal run to its end within one turn.
    */
   schedule({ name, order }: Lane, resume: () => void, signal?: AbortSignal): void {
     if (signal?.aborted === true) {
@@ -109,7 +109,7 @@ export class RunQueue {
     this.#scheduleTurn()
   }
 
-  /** Charges the time of a slice, unless it was waited for: those are measured from outside. */
+  /** Charges the time of a slice, unless it was waited for: the queue measures those itself. */
   charge({ name, order }: Lane, ms: number): void {
     if (this.#isGranted(name, order)) return
     this.#spentMs += ms
@@ -131,7 +131,7 @@ export class RunQueue {
       this.#hasServedUser = false
     }
     if (this.#beginSlice()) {
-      // Ticks run when no microtask is left: the slice has ended by then, or waits for something.
+      // Ticks run when no microtask is left; by then the slice has ended or waits for something.
       queueMicrotask(() => process.nextTick(this.#continueTurn))
       return
     }
@@ -139,7 +139,7 @@ export class RunQueue {
     if (this.waiting > 0) this.#scheduleTurn()
   }
 
-  /** Returns false when nothing waits, or when the turn has no time left. */
+  /** Returns false when nothing waits or the turn has no time left. */
   #beginSlice(): boolean {
     if (this.#spentMs < serverMs && this.#resumeNext(this.#server)) return true
     if (this.#spentMs >= queuedMs && this.#hasServedUser) return false
@@ -173,7 +173,7 @@ export class RunQueue {
   }
 }
 
-/** A place in the queue: the slices of all work in a lane take turns with those of other lanes. */
+/** Takes turns with other lanes; the slices of all work in a lane count together. */
 export class Lane {
   readonly name: string
   /** The lanes that this one competes with. */
@@ -187,9 +187,9 @@ export class Lane {
   }
 
   /**
-   * Called before work that may be long, without anything held: returns undefined when it may begin
-   * now, and otherwise a promise for its first slice. Resolves early when the signal aborts. Do not
-   * await undefined: others would begin in between, for whom there is no time left.
+   * Must be called before work that may be long, while holding nothing. Returns undefined when the
+   * work may begin now, otherwise a promise for its first slice, which resolves early when the signal
+   * aborts. Do not await undefined: other work would begin in between, with no time left for it.
    */
   enter(signal?: AbortSignal): Promise<void> | undefined {
     return this.#queue.mayBegin(this) ? undefined : this.next(signal)
@@ -205,25 +205,25 @@ export class Lane {
     this.#queue.schedule(this, callback)
   }
 
-  /** Cuts long work into slices; dispose of it at the end of the work. */
+  /** Cuts long work into slices; must be disposed of at the end of the work. */
   slices(options: SlicesOptions = {}): Slices {
     return new Slices(this, this.#queue, options)
   }
 }
 
-/** Whose time work uses, and what ends it. */
+/** The lane that work runs in, and the signal that ends it. */
 export interface InLane {
   readonly lane: Lane
   readonly signal: AbortSignal
 }
 
-/** The lane of a request, which it has once its user is known. */
+/** The lane of a request, which is set once its user is known. */
 export function laneOf({ lane }: { readonly lane?: Lane | undefined }): Lane {
   if (lane === undefined) throw new Error('the request has no lane')
   return lane
 }
 
-/** Calls `map` for each item. Rejects with the reason of the signal when it aborts. */
+/** Rejects with the reason of the signal when it aborts. */
 export async function mapInSlices<T, U>(
   items: Iterable<T>,
   { lane, signal }: InLane,
@@ -242,11 +242,11 @@ export async function mapInSlices<T, U>(
 
 export interface SlicesOptions {
   /**
-   * Acquires what the work needs across slices. It is called before the first wait only, so that
-   * work which fits into one slice does not pay for it.
+   * Acquires what the work needs across slices. Called only before the first wait, so that work that
+   * fits into one slice does not pay for it.
    */
   readonly hold?: (() => Disposable) | undefined
-  /** Work leaves the queue when this aborts, and must check it after each wait. */
+  /** Takes the work out of the queue on abort; the work must check it after each wait. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -264,7 +264,7 @@ export class Slices implements Disposable {
     this.#beganAtMs = queue.clock.now()
   }
 
-  /** The work resumes after it has waited for something else than a slice. */
+  /** Must be called when the work resumes after waiting for anything but a slice. */
   begin(): void {
     this.#beganAtMs = this.#queue.clock.now()
   }

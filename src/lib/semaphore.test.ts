@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { Semaphore } from './semaphore.ts'
 
-test('a semaphore limits concurrent work and starts it in order, also after a failure', async () => {
+test('semaphore: limits concurrent work and starts it in order, even after a failure', async () => {
   const semaphore = new Semaphore(2)
   const begun: number[] = []
   let underWay = 0

@@ -1,4 +1,4 @@
-/** Limits how much work runs concurrently; the rest waits in a first-in, first-out queue. */
+/** Limits how much work runs concurrently; the rest waits in a FIFO queue. */
 export class Semaphore {
   #free: number
   readonly #waiting: (() => void)[] = []
@@ -7,7 +7,6 @@ export class Semaphore {
     this.#free = concurrency
   }
 
-  /** Runs the work as soon as a slot is free. */
   async take<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--
     else await new Promise<void>((resolve) => this.#waiting.push(resolve))

@@ -1,9 +1,9 @@
 /**
  * Coalesces concurrent requests for the same work: one run serves all callers that wait.
  *
- * A result is valid for every caller that came before the run began. A caller that comes during a
- * run may know of a change that the run will not see, so it waits for the next run. All such
- * callers share that next run, which begins as soon as the current one has ended.
+ * A result is valid for every caller that arrived before the run began. A caller that arrives during a
+ * run may know of a change that the run does not see, so it waits for the next run. All such callers
+ * share that next run, which begins as soon as the current one has ended.
  */
 export class SharedWork<Result> {
   readonly #work: () => Promise<Result>
@@ -15,7 +15,7 @@ export class SharedWork<Result> {
     this.#work = work
   }
 
-  /** How many runs have begun. */
+  /** Number of runs that have begun. */
   get begun(): number {
     return this.#begun
   }

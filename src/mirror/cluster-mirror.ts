@@ -1,6 +1,6 @@
 /**
  * Mirrors one cluster. Every replica takes part in the election; the elected one reads the record,
- * follows the origin and saves the record. Everything that it writes is fenced by its leader key.
+ * follows the origin and saves the record. All its writes are fenced by the leader's key.
  */
 import type { MirrorConfig } from '../clusters/cluster-sections.ts'
 import { Leadership, type LeadershipOptions } from '../election/leadership.ts'
@@ -41,12 +41,12 @@ export interface ClusterMirrorOptions extends MirrorRecordOptions {
   readonly writer: MirrorWriter
   readonly mirror: MirrorConfig
   readonly origin: Origin
-  /** The origin's identity by the configuration: with another one, everything is listed again. */
+  /** The configured identity of the origin: when it changes, everything is listed again. */
   readonly identity: () => OriginIdentity
   readonly log: Log
   readonly clock: Clock
   readonly leaseTtlSeconds?: number | undefined
-  /** For each stream. */
+  /** The limit of each stream. */
   readonly windowBytesMax?: (() => number) | undefined
 }
 
@@ -55,18 +55,18 @@ export interface ClusterMirrorStats {
   /** Undefined while another replica mirrors the cluster. */
   readonly state: StreamState | undefined
   readonly lagMs: number | undefined
-  /** Writes in progress. */
+  /** Number of writes in progress. */
   readonly pending: number
   readonly counters: MirrorCounters
 }
 
-/** What a term continues from. */
+/** The state that a term continues from. */
 type Start = Pick<MirrorRecordContent, 'epoch' | 'positions'> & {
-  /** What the positions belong to. */
+  /** The cluster that the positions belong to. */
   readonly identity: OriginIdentity
 }
 
-/** Why everything is listed again; without an identity, the origin is the same as before. */
+/** Everything is listed again under this epoch. Without an identity, the origin is the same. */
 interface NewEpoch {
   readonly epoch: number
   readonly identity?: OriginIdentity | undefined
@@ -79,7 +79,6 @@ export class ClusterMirror {
   readonly #pacer: RequestPacer
   readonly #counters = new MirrorCounters()
   #followers: ReadonlyMap<string, Follower> = new Map()
-  /** The origin of the followers. */
   #origin: IdentifiedOrigin | undefined
   /** Aborts the current work on `forget`. */
   #forgetting = new AbortController()
@@ -100,7 +99,7 @@ export class ClusterMirror {
     })
   }
 
-  /** Runs until aborted. Rejects on a bug only. */
+  /** Runs until aborted. Rejects only on a bug. */
   async run(signal: AbortSignal): Promise<void> {
     await this.#leadership.run((term) => this.#work(term), signal)
   }
@@ -117,8 +116,8 @@ export class ClusterMirror {
   }
 
   /**
-   * Called when etcd may have another history than the one that was written to: positions in memory
-   * may be ahead of what is stored. The work begins again from the record in etcd.
+   * Called when etcd may have another history than the one written to, so that positions in memory
+   * may be ahead of the stored events. The work starts again from the record in etcd.
    */
   forget(): void {
     this.#forgetting.abort()
@@ -132,7 +131,7 @@ export class ClusterMirror {
     }
   }
 
-  /** False when the term is over, although the clock may not show it. */
+  /** Returns false when the term is over, even if the clock does not show it yet. */
   async #workUntilForgotten(term: Term, signal: AbortSignal): Promise<boolean> {
     let start = await this.#begin(signal)
     while (start !== undefined && !signal.aborted) {
@@ -159,9 +158,7 @@ export class ClusterMirror {
   ): Promise<Start | undefined> {
     const { log } = this.#options
     this.#counters.restores++
-    log.warn('The origin is another one, or has started over; its events are listed again', {
-      epoch,
-    })
+    log.warn('The origin was replaced or restored; listing its events again', { epoch })
     const start = { epoch, positions: {}, identity }
     const content = { ...this.#content(epoch, identity), positions: {} }
     const saved = await this.#repeated(() => this.#record.save(term, content), signal)
@@ -263,7 +260,7 @@ export class ClusterMirror {
     )
   }
 
-  /** Saves when there is something new, and now and then as a heartbeat; once more at the end. */
+  /** Saves when there is something new, regularly as a heartbeat, and once at the end. */
   async #saveOften(
     term: Term,
     { epoch, forgotten }: { readonly epoch: number; readonly forgotten: AbortSignal },
@@ -310,7 +307,7 @@ export class ClusterMirror {
     const { history, log } = this.#options
     if (error.kind === 'outdated') history?.verify()
     if (signal.aborted) return
-    log.v(2, 'Could not read or write the record of a mirror; will retry', { err: error })
+    log.v(2, 'Could not read or write the mirror record; will retry', { err: error })
   }
 
   #identity(): OriginIdentity {

@@ -27,7 +27,7 @@ describe('a follower of a cluster with faults', () => {
   })
   afterEach(() => mock.timers.reset())
 
-  test('a listed event that cannot be decoded is not taken for a deleted one', async () => {
+  test('does not mistake a listed event that cannot be decoded for a deleted one', async () => {
     const origin = new MemoryOrigin()
     for (const name of ['a', 'b', 'c']) origin.put(name)
     const first = start(origin, explicit)
@@ -45,7 +45,7 @@ describe('a follower of a cluster with faults', () => {
     assert.deepEqual(second.names(), ['c/a/a', 'c/a/b', 'c/a/c'])
   })
 
-  test('a write that is still repeated when a list begins does not bring back a deleted event', async () => {
+  test('does not restore a deleted event by a write that is still repeated when a list begins', async () => {
     const origin = new MemoryOrigin()
     origin.put('a')
     const watch = origin.watch.bind(origin)
@@ -72,7 +72,7 @@ describe('a follower of a cluster with faults', () => {
     assert.deepEqual(run.names(), ['c/a/a'])
   })
 
-  test('a watch that gets no response is reported as stalled, not as following', async () => {
+  test('reports a watch without a response as stalled, not as following', async () => {
     const origin = new MemoryOrigin()
     origin.put('a')
     const run = start(origin)
@@ -93,7 +93,7 @@ describe('a follower of a cluster with faults', () => {
     assert.ok((states.get('Stalled') ?? 0) > (states.get('Syncing') ?? 0))
   })
 
-  test('events of a namespace that was not asked for are dropped and counted', async () => {
+  test('drops and counts events of a namespace that was not requested', async () => {
     const origin = new MemoryOrigin()
     origin.put('mine')
     const list = origin.listPage.bind(origin)

@@ -24,7 +24,7 @@ export class SteppedClock implements Clock {
     return this.#now
   }
 
-  /** In small steps, so that the effects of one timer can set the next. */
+  /** Advances in small steps, so that the effects of one timer can set the next. */
   async advance(ms: number, isEnough: () => boolean = () => false): Promise<void> {
     for (let at = 0; at < ms && !isEnough(); at += stepMs) {
       this.#now += stepMs

@@ -85,7 +85,7 @@ async function chaos(
   return { origin, storage }
 }
 
-/** What is wrong at the end: events missing or older than at the origin, writes that went back. */
+/** Violations at the end: events missing or older than at the origin, writes that went back. */
 function violations({ origin, storage }: Awaited<ReturnType<typeof chaos>>): readonly string[] {
   const wrong: string[] = []
   const here = notes(storage)
@@ -111,7 +111,7 @@ describe('a follower', () => {
   })
   afterEach(() => mock.timers.reset())
 
-  test('a follower lists page by page, then watches; its position is what it has stored', async () => {
+  test('lists page by page, then watches; its position is what it has stored', async () => {
     const origin = new MemoryOrigin()
     for (let index = 0; index < 1_200; index++) origin.put(`e${index}`)
     const { follower, storage, stop } = start(origin)
@@ -128,7 +128,7 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('a follower lets other work run while it stores a page', async () => {
+  test('lets other work run while it stores a page', async () => {
     const origin = new MemoryOrigin()
     for (let index = 0; index < 500; index++) origin.put(`e${index}`)
     const storage = new PlainStorage()
@@ -149,7 +149,7 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('a follower resumes from its position without a list, after a check of the version', async () => {
+  test('resumes from its position without a list, after checking the version', async () => {
     const origin = new MemoryOrigin()
     origin.put('old')
     const position = String(origin.version)
@@ -161,7 +161,7 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('a follower of one namespace stores that namespace', async () => {
+  test('stores only its namespace', async () => {
     const origin = new MemoryOrigin()
     origin.put('x')
     origin.put('x', { namespace: 'b' })
@@ -174,7 +174,7 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('a position that is too old leads to a new list', async () => {
+  test('lists again when its position is too old', async () => {
     const origin = new MemoryOrigin()
     origin.put('a')
     const position = String(origin.version)
@@ -189,7 +189,7 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('while writes fail, the position stays, the window fills, and nothing is lost afterwards', async () => {
+  test('keeps its position and fills the window while writes fail, and loses nothing', async () => {
     const origin = new MemoryOrigin()
     origin.put('a')
     const { follower, storage, counters, stop } = start(origin)
@@ -214,7 +214,7 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('an origin that does not respond makes the mirror stalled, with the reason', async () => {
+  test('is stalled, with the reason, when the origin does not respond', async () => {
     const origin = new MemoryOrigin()
     origin.faults = { fails: 1 }
     const { follower, counters, stop } = start(origin)
@@ -230,7 +230,7 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('an origin that refuses makes the mirror stalled at once', async () => {
+  test('is stalled immediately when the origin refuses', async () => {
     const origin = new MemoryOrigin()
     origin.listPage = async () => {
       throw new OriginError('refused', 'the origin responded 403')
@@ -241,7 +241,7 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('a follower ends when a write is fenced, also while nothing new arrives', async () => {
+  test('ends when a write is fenced, even if nothing new arrives', async () => {
     const origin = new MemoryOrigin()
     const { storage, outcome, running } = start(origin)
     await advance(500)
@@ -253,7 +253,7 @@ describe('a follower', () => {
     assert.equal(storage.events.size, 0)
   })
 
-  test('an origin whose version is lower than the position was restored', async () => {
+  test('detects a restored origin by a version lower than the position', async () => {
     for (const hasExpired of [false, true]) {
       const origin = new MemoryOrigin()
       origin.put('a')
@@ -267,7 +267,7 @@ describe('a follower', () => {
     }
   })
 
-  test('an origin that is restored during a watch is noticed', async () => {
+  test('detects an origin that is restored during a watch', async () => {
     const origin = new MemoryOrigin()
     origin.put('a')
     const backup = { version: origin.version, events: new Map(origin.events) }
@@ -280,7 +280,7 @@ describe('a follower', () => {
     assert.ok(outcome.error instanceof OriginRestored)
   })
 
-  test('deletes at the origin delete nothing by default', async () => {
+  test('ignores deletes at the origin by default', async () => {
     const origin = new MemoryOrigin()
     origin.put('a')
     const { follower, storage, stop } = start(origin)
@@ -292,7 +292,7 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('explicit deletes are repeated here, except of events that may have expired', async () => {
+  test('repeats explicit deletes, except of events that may have expired', async () => {
     const origin = new MemoryOrigin()
     origin.put('young')
     origin.put('old', { at: Date.now() - hourMs })
@@ -307,7 +307,7 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('explicit deletes that no watch delivered are found by a list', async () => {
+  test('finds explicit deletes that no watch delivered by a list', async () => {
     const origin = new MemoryOrigin()
     const names = Array.from({ length: 1_500 }, (_, index) => `e${String(index).padStart(4, '0')}`)
     for (const name of names) origin.put(name)
@@ -328,7 +328,7 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('a list that is not in order deletes nothing', async () => {
+  test('deletes nothing after a list that is out of order', async () => {
     const origin = new MemoryOrigin()
     for (const name of ['a', 'b', 'c']) origin.put(name)
     const first = start(origin)
@@ -346,7 +346,7 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('requests are spaced', async () => {
+  test('spaces its requests', async () => {
     const origin = new MemoryOrigin()
     for (let index = 0; index < 5_000; index++) origin.put(`e${index}`)
     const { stop } = start(origin, new PlainStorage(), { pacer: new RequestPacer(clock, 5) })
@@ -355,17 +355,17 @@ describe('a follower', () => {
     await stop()
   })
 
-  test('under faults and restarts nothing is missing, older or written backwards', async () => {
+  test('stores everything in order under faults and restarts', async () => {
     for (let seed = 1; seed <= 12; seed++) {
       const end = await chaos(seed, (follower) => follower.position)
       assert.deepEqual(violations(end), [], `seed ${seed}`)
     }
   })
 
-  test('the check above finds a position that is ahead of what is stored', async () => {
+  test('fails the check above with a position ahead of what is stored', async () => {
     let found = 0
     for (let seed = 1; seed <= 12; seed++) {
-      // As if changes counted as stored when they are made.
+      // Simulates that changes count as stored as soon as they are made.
       const end = await chaos(seed, (_follower, origin) => String(origin.version))
       found += violations(end).length
     }

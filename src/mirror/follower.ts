@@ -1,7 +1,7 @@
 /**
- * Follows one stream of an origin: all its events, or those of one namespace. Lists page by page,
- * then watches; resumes only past what is stored. Failures of the origin and of etcd are normal:
- * this ends only when its signal aborts, when a write is fenced, or when the origin was restored.
+ * Follows one stream of an origin: all its events, or those of one namespace. Lists page by page, then
+ * watches; never resumes beyond what is stored. Failures of the origin and of etcd are normal: this
+ * ends only when its signal aborts, when a write is fenced, or when the origin was restored.
  */
 import { AbortListener, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
@@ -20,14 +20,14 @@ import { StreamHealth, type StreamState } from './stream-health.ts'
 import { type Write, WriteWindow } from './write-window.ts'
 
 const pageItemsMax = 500
-/** Preparing so many writes takes a few milliseconds; then other work gets a turn. */
+/** Preparing this many writes takes a few milliseconds; then other work gets a turn. */
 const itemsPerTurn = 32
 const pageAttempts = 5
 const retryFirstMs = 500
 const retryMostMs = 30_000
-/** A watch that lasted this long after its response began works. */
+/** A watch that has lasted this long after its response began counts as working. */
 const liveAfterMs = 2_000
-/** For an origin that does not say when its response begins; longer than any request may wait. */
+/** Used for an origin that does not report `onOpen`; longer than any request may wait. */
 const openedAfterMsMax = 35_000
 const logEveryMs = 60_000
 
@@ -38,13 +38,13 @@ export class OriginRestored extends Error {
 
 export interface FollowerOptions {
   readonly origin: Origin
-  /** Undefined: all namespaces. */
+  /** Undefined for all namespaces. */
   readonly namespace: string | undefined
   readonly position: string | undefined
   readonly target: MirrorTarget
   readonly writer: MirrorWriter
   readonly storage: ListedStorage
-  /** Undefined: deletes at the origin delete nothing here. */
+  /** Undefined when deletes at the origin are ignored. */
   readonly deletes: { readonly originTtlMs: number } | undefined
   readonly pacer: RequestPacer
   readonly counters: MirrorCounters
@@ -58,10 +58,10 @@ export class Follower {
   readonly #options: FollowerOptions
   readonly #window: WriteWindow
   readonly #backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
-  /** The position cannot be used any more; it still bounds the versions of the origin from below. */
+  /** The position has expired, but is still a lower bound of the origin's version. */
   #hasExpired = false
   readonly #health: StreamHealth
-  /** What ends this follower. */
+  /** The failure that ends this follower. */
   #fatal: { readonly error: unknown } | undefined
   readonly #ending = new AbortController()
   #loggedAt = Number.NEGATIVE_INFINITY
@@ -138,7 +138,7 @@ export class Follower {
     } catch (error) {
       if (signal.aborted) return
       if (error instanceof OriginError) this.#noteFailure(error)
-      // A read of what is stored failed.
+      // Reading the stored events failed.
       else if (error instanceof StorageError) this.#health.storageFailure = error
       else throw error
       await pause(Math.max(error.retryAfterMs ?? 0, this.#backoff.next()), signal)
@@ -165,7 +165,7 @@ export class Follower {
   #checkNotOlder(resourceVersion: string): void {
     const { position } = this
     if (position === undefined || compareResourceVersions(resourceVersion, position) >= 0) return
-    throw new OriginRestored(`its version is ${resourceVersion}, and was ${position} before`)
+    throw new OriginRestored(`its version is ${resourceVersion}, but was ${position} before`)
   }
 
   async #page(limit: number, continueToken: string | undefined): Promise<OriginPage> {
@@ -182,7 +182,7 @@ export class Follower {
     const { counters, deletes, storage, namespace, target } = this.#options
     const { signal } = this.#ending
     counters.lists++
-    // Writes of the watch before are repeated until they succeed; what the list decides comes later.
+    // Writes of the previous watch are repeated until they succeed; the list's writes come later.
     await this.#window.drained()
     const scope = { cluster: target.cluster, namespace }
     let missing = deletes && new MissingEvents(storage, scope, signal)
@@ -190,7 +190,7 @@ export class Follower {
     const { resourceVersion: listed } = page
     this.#checkNotOlder(listed)
     for (;;) {
-      // Pages of another version do not show what is missing, nor do events that cannot be decoded.
+      // Neither pages of another version nor undecodable events show what is missing.
       if (page.resourceVersion !== listed || (page.unreadable ?? 0) > 0) missing = undefined
       await this.#takePage(page, missing, listed)
       if (page.continueToken === undefined || signal.aborted) break
@@ -204,7 +204,7 @@ export class Follower {
     this.#hasExpired = false
   }
 
-  /** Repeats the request a few times: a list that begins again costs the origin more. */
+  /** Repeats the request a few times, since restarting the list costs the origin more. */
   async #nextPage(continueToken: string): Promise<OriginPage> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -229,7 +229,7 @@ export class Follower {
     for (let count = page.unreadable ?? 0; count > 0; count--) counters.count('unreadable')
     missing?.check(page.items.map(placeOf))
     for (const [index, item] of page.items.entries()) {
-      // Writes that the window takes at once would otherwise be prepared in one turn.
+      // Otherwise, writes that the window accepts at once would all be prepared in one turn.
       if (index % itemsPerTurn === itemsPerTurn - 1) await yieldToEventLoop()
       await this.#deleteMissing(missing, placeOf(item), listed)
       await this.#put(item, true)
@@ -280,7 +280,7 @@ export class Follower {
       this.#health.ended()
     }
     if (isEmpty && clock.now() - startedAt < liveAfterMs && !signal.aborted) {
-      throw new OriginError('unavailable', 'the origin ended the watch at once')
+      throw new OriginError('unavailable', 'the origin ended the watch immediately')
     }
   }
 
@@ -291,7 +291,7 @@ export class Follower {
         counters.count('unreadable')
         return
       case 'bookmark':
-        // A server that was restored reports its own progress, before any change arrives.
+        // A restored server reports its own progress before any change arrives.
         if (compareResourceVersions(change.resourceVersion, from) < 0) {
           throw new OriginError('unavailable', 'the origin reports progress before the position')
         }
@@ -326,7 +326,7 @@ export class Follower {
     })
   }
 
-  /** An origin may send what was not asked for. */
+  /** An origin may send events that were not requested. */
   #isOfStream({ event }: OriginEvent): boolean {
     const { namespace } = this.#options
     return namespace === undefined || event.metadata.namespace === namespace
@@ -339,7 +339,7 @@ export class Follower {
   #startLive(): void {
     if (this.#health.isLive) return
     const { log, namespace } = this.#options
-    if (this.#health.isNews) log.info('The mirror follows the origin', { namespace })
+    if (this.#health.isNews) log.info('Following the origin', { namespace })
     this.#health.started()
     this.#backoff.reset()
   }

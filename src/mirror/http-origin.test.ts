@@ -140,9 +140,9 @@ describe('HttpOrigin', () => {
   const namespaceOf = (uid: unknown) =>
     JSON.stringify({ kind: 'Namespace', apiVersion: 'v1', metadata: { name: 'kube-system', uid } })
 
-  test('the uid of kube-system identifies a cluster', async () => {
+  test('identifies a cluster by the uid of kube-system', async () => {
     const random = '0f7e9c51-54f2-4f0c-9f0e-0d6ad4f0c1aa'
-    // Of a cluster that was created before Kubernetes 1.16.
+    // The cluster was created before Kubernetes 1.16.
     const timed = '5c1a2f1e-3b7d-11e8-9c2d-fa7ae01bbebc'
     for (const uid of [random, timed]) {
       send(namespaceOf(uid), 'application/json')
@@ -151,7 +151,7 @@ describe('HttpOrigin', () => {
     assert.equal(paths[0], '/clusters/x/api/v1/namespaces/kube-system')
   })
 
-  test('a uid that is derived from names, or cannot be read, identifies nothing', async () => {
+  test('ignores a uid that is derived from names or cannot be read', async () => {
     const derived = derivedUid('prod/kube-system')
     for (const body of [namespaceOf(derived), namespaceOf(7), '[]', 'null', '<html>']) {
       send(body, 'application/json')
@@ -165,7 +165,7 @@ describe('HttpOrigin', () => {
     }
   })
 
-  test('an origin that cannot say its uid now is not one without a uid', async () => {
+  test('distinguishes a failure to read the uid from an origin without one', async () => {
     for (const status of [429, 500, 503]) {
       send('{}', 'application/json', status)
       await assert.rejects(uidOf(), (error) => {
@@ -177,7 +177,7 @@ describe('HttpOrigin', () => {
   for (const form of ['json', 'protobuf'] as const) {
     const type = form === 'json' ? 'application/json' : protobuf
 
-    test(`a page is decoded: ${form}`, async () => {
+    test(`decodes a page: ${form}`, async () => {
       const events = Array.from({ length: 200 }, (_, index) =>
         eventOf(`e${index}`, `${100 + index}`),
       )
@@ -193,13 +193,13 @@ describe('HttpOrigin', () => {
       assert.deepEqual(paths, ['/clusters/x/api/v1/namespaces/a/events?limit=500&continue=to+ken'])
     })
 
-    test(`an empty list is decoded: ${form}`, async () => {
+    test(`decodes an empty list: ${form}`, async () => {
       send(listOf(form, { resourceVersion: '900', continue: '' }, []), type)
       const page = await list()
       assert.deepEqual([page.items, page.continueToken, page.unreadable], [[], undefined, 0])
     })
 
-    test(`a page that is too large is requested again with fewer items: ${form}`, async () => {
+    test(`requests a page that is too large again with fewer items: ${form}`, async () => {
       respond = (request, response) => {
         const limit = Number(new URL(request.url ?? '', 'http://x').searchParams.get('limit'))
         const events = Array.from({ length: Math.min(limit, 400) }, () => eventOf('e', '1'))
@@ -215,7 +215,7 @@ describe('HttpOrigin', () => {
       await assert.rejects(rejected, /a single event is too large/)
     })
 
-    test(`a watch is decoded: ${form}`, async () => {
+    test(`decodes a watch: ${form}`, async () => {
       const added = eventOf('e', '8')
       const last = eventOf('e', '9')
       const bookmark = { metadata: { resourceVersion: '12' } }
@@ -241,14 +241,14 @@ describe('HttpOrigin', () => {
       ])
     })
 
-    test(`an ERROR frame with 410 means that the version is too old: ${form}`, async () => {
+    test(`reports an ERROR frame with 410 as expired: ${form}`, async () => {
       const status = { status: 'Failure', message: 'too old', reason: 'Expired', code: 410 }
       send(frameOf(form, 'ERROR', status), form === 'json' ? type : `${protobuf};stream=watch`)
       await assert.rejects(watch(), (error) => isOrigin(error, 'expired', /410: too old/))
     })
   }
 
-  test('items that cannot be decoded are counted, and the others are kept', async () => {
+  test('counts items that cannot be decoded and returns the others', async () => {
     const items = [asCore(eventOf('a', '1')), { metadata: { name: 7 } }, asCore(eventOf('b', '2'))]
     send(JSON.stringify({ items, metadata: { resourceVersion: '9' } }), 'application/json')
     const page = await list()
@@ -271,7 +271,7 @@ describe('HttpOrigin', () => {
     '<html>',
     '{"a" 1}',
   ]) {
-    test(`a body that is not a list fails and can be tried again: ${body}`, async () => {
+    test(`fails for a body that is not a list, and can be retried: ${body}`, async () => {
       send(body, 'application/json')
       await assert.rejects(list(), (error) => isOrigin(error, 'unavailable', /not a list/))
     })
@@ -302,7 +302,7 @@ describe('HttpOrigin', () => {
     })
   }
 
-  test('Retry-After is passed on, up to five minutes', async () => {
+  test('passes Retry-After on, up to five minutes', async () => {
     for (const [seconds, expected] of [
       ['3', 3_000],
       ['99999999999', 300_000],
@@ -317,7 +317,7 @@ describe('HttpOrigin', () => {
     }
   })
 
-  test('a connection that breaks is unavailable, before and within a body', async () => {
+  test('reports a broken connection as unavailable, before and within a body', async () => {
     respond = (request) => request.socket.destroy()
     await assert.rejects(list(), (error) => isOrigin(error, 'unavailable', /./))
     respond = (_request, response) => {
@@ -328,7 +328,7 @@ describe('HttpOrigin', () => {
     await assert.rejects(watch(), (error) => isOrigin(error, 'unavailable', /./))
   })
 
-  test('a watch that is left early, or aborted, ends its request', async () => {
+  test('ends the request of a watch that is left early or aborted', async () => {
     let closed = 0
     respond = (request, response) => {
       request.socket.once('close', () => closed++)
@@ -349,7 +349,7 @@ describe('HttpOrigin', () => {
     while (closed < 2) await new Promise((resolve) => setTimeout(resolve, 5))
   })
 
-  test('decoding a large page does not block the event loop', async () => {
+  test('does not block the event loop while decoding a large page', async () => {
     for (const form of ['json', 'protobuf'] as const) {
       const events = Array.from({ length: 1_000 }, (_, index) => eventOf(`e${index}`, '1'))
       const type = form === 'json' ? 'application/json' : protobuf
@@ -364,7 +364,7 @@ describe('HttpOrigin', () => {
     }
   })
 
-  test('a page with far more items than were asked for is refused', async () => {
+  test('rejects a page with far more items than were requested', async () => {
     const events = Array.from({ length: 1_001 }, (_, index) => eventOf(`e${index}`, '1'))
     send(listOf('json', { resourceVersion: '900' }, events), 'application/json')
     await assert.rejects(list(), (error) => isOrigin(error, 'unavailable', /over 1000 items/))

@@ -6,7 +6,7 @@ import {
 } from '../clusters/origin-client.ts'
 import { collectBytes } from '../lib/bytes/collect-bytes.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
-import { isObject, type Json, memberOf } from '../lib/json.ts'
+import { isObject, memberOf, parsedJson } from '../lib/json.ts'
 import { truncate } from '../lib/text/truncate.ts'
 import { yieldToEventLoop } from '../lib/yield.ts'
 import {
@@ -31,25 +31,25 @@ const protobuf = 'application/vnd.kubernetes.protobuf'
 const headersTimeoutMs = 30_000
 const bodyIdleTimeoutMs = 30_000
 /**
- * A watch without bytes for so long is started again: the connection may be dead. Kubernetes sends
- * no bookmarks for events, so a quiet cluster reaches it too.
+ * A watch without bytes for this long is restarted, since its connection may be dead. Kubernetes sends
+ * no bookmarks for events, so this also happens in a quiet cluster.
  */
 const watchIdleTimeoutMs = 60_000
 const watchSecondsMin = 300
 const watchSecondsMax = 600
-/** For a page with a single event: it cannot be made smaller. */
+/** Limits a page with a single event, which cannot be made smaller. */
 const itemBytesMaxDefault = 16 * 1024 * 1024
 const limitShrinks = 8
-/** An origin that asks for more patience is asked again anyway. */
+/** Caps the Retry-After of an origin. */
 const retryAfterMsMax = 300_000
-/** Frames that are taken before other work gets a turn. */
+/** Frames processed before other work gets a turn. */
 const framesPerTurn = 64
 /** Consecutive unreadable responses before the watch is given up. */
 const unreadableMax = 1_000
 const errorBytesMax = 64 * 1024
 const uidTimeoutMs = 10_000
 const namespaceBytesMax = 1024 * 1024
-/** A UUID, except of version 8: Kubernetes makes version 4, and made version 1 before 1.16. */
+/** A UUID, except of version 8: Kubernetes uses version 4, and used version 1 before 1.16. */
 const clusterUid = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-79a-f][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 export interface HttpOriginOptions {
@@ -57,7 +57,7 @@ export interface HttpOriginOptions {
   readonly clock?: Clock | undefined
   /** Uniform in [0, 1). */
   readonly random?: (() => number) | undefined
-  /** A page that is larger is requested again with fewer items. */
+  /** A larger page is requested again with fewer items. */
   readonly pageBytesMax?: (() => number) | undefined
   /** A larger event cannot be listed. */
   readonly itemBytesMax?: number | undefined
@@ -120,7 +120,7 @@ export class HttpOrigin implements Origin {
       yield* changesIn(response.body, form, onBytes)
     } catch (error) {
       if (!(error instanceof OriginClientError)) throw error
-      // Idle, not broken: the caller starts a new watch.
+      // Idle rather than broken: the caller starts a new watch.
       if (this.#clock.now() - bytesAt >= watchIdleTimeoutMs) return
       throw unavailable(error)
     } finally {
@@ -189,24 +189,18 @@ export class HttpOrigin implements Origin {
 
 interface ReadOptions {
   readonly accept: string
-  /** From the start of the request until the response headers. */
+  /** Limits the time from the start of the request to the response headers. */
   readonly timeoutMs: number
   readonly idleTimeoutMs: number
   readonly signal: AbortSignal
 }
 
 /**
- * Undefined for a uid of version 8: tidings derives those of its namespaces from names, so that
- * they are equal in all installations.
+ * Undefined for a uid of version 8: tidings derives those of its namespaces from their names, so they
+ * are equal in all installations. Also undefined for anything but JSON, such as the page of a proxy.
  */
 function uidIn(namespace: Buffer): string | undefined {
-  let object: Json
-  try {
-    object = JSON.parse(namespace.toString()) as Json
-  } catch {
-    // Something between here and the cluster responded: that identifies nothing.
-    return undefined
-  }
+  const object = parsedJson(namespace)
   const metadata = isObject(object) ? memberOf(object, 'metadata') : undefined
   const uid = isObject(metadata) ? memberOf(metadata, 'uid') : undefined
   return typeof uid === 'string' && clusterUid.test(uid) ? uid : undefined
@@ -234,12 +228,12 @@ async function* changesIn(
   for await (const chunk of body) {
     onBytes()
     for (const frame of frames.push(chunk)) {
-      // A consumer that takes frames without waiting must not keep the event loop.
+      // A consumer that takes frames without waiting must not block the event loop.
       if (++count % framesPerTurn === 0) await yieldToEventLoop()
       const change = changeIn(frame, form)
       unreadable = change.type === 'unreadable' ? unreadable + 1 : 0
       if (unreadable > unreadableMax) {
-        throw new OriginError('unavailable', 'the origin sends a watch that cannot be read')
+        throw new OriginError('unavailable', 'the origin sends a watch that cannot be decoded')
       }
       yield change
     }
@@ -253,7 +247,6 @@ function changeIn(frame: Buffer | 'too-long', form: WireForm): OriginChange {
   throw refusal({ status: change.status.code, ...change.status }, undefined)
 }
 
-/** The whole body, unless it is longer than the limit. */
 async function collected(
   response: OriginResponse,
   bytesMax: number,

@@ -79,7 +79,7 @@ export class MemoryOrigin implements Origin {
     this.#append(version, { ...last, type: 'delete', resourceVersion: String(version) })
   }
 
-  /** As if the origin's etcd were restored from a backup. */
+  /** Behaves as if the origin's etcd were restored from a backup. */
   restore(backup: {
     readonly version: number
     readonly events: ReadonlyMap<string, OriginEvent>

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MirrorCounters } from './mirror-counters.ts'
 
-test('a mirror counts drops and truncated events from zero, so that the first is an increase', () => {
+test('counts drops and truncated events from zero, so that the first is an increase', () => {
   const counters = new MirrorCounters()
   assert.deepEqual(counters.results, {
     'too-large': 0,
@@ -14,7 +14,7 @@ test('a mirror counts drops and truncated events from zero, so that the first is
   assert.equal(counters.results.invalid, 1)
 })
 
-test('the record of a mirror has only reasons for which events were dropped', () => {
+test('has only reasons for which events were dropped in the record', () => {
   const counters = new MirrorCounters()
   counters.count('stored')
   assert.deepEqual(counters.dropped, {})
@@ -22,7 +22,7 @@ test('the record of a mirror has only reasons for which events were dropped', ()
   assert.deepEqual(counters.dropped, { 'too-large': 1 })
 })
 
-test('truncated events are worth a notice, others are not', () => {
+test('has a notice for truncated events only', () => {
   const counters = new MirrorCounters()
   counters.count('stored')
   assert.equal(counters.notice, '')

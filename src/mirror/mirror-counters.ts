@@ -3,28 +3,27 @@ import type { OriginErrorKind } from './origin.ts'
 
 const dropped: ReadonlySet<WriteResult> = new Set(dropReasons)
 
-/** What a replica has done for one cluster since its start, for metrics. */
+/** Counts the work of this replica for one cluster since its start. */
 export class MirrorCounters {
   /**
-   * Events of the origin by what became of them. Drops and truncation are among them from the
-   * start: the first one must be an increase of its series.
+   * Events of the origin, keyed by the outcome. Drops and truncation are present from the start, so
+   * that the first one is an increase of its series.
    */
   readonly results: Partial<Record<WriteResult, number>> = Object.fromEntries(
     [...dropReasons, 'truncated'].map((reason) => [reason, 0]),
   )
-  /** Failed writes that were repeated, those that had to wait included. */
+  /** Failed writes that were repeated, including those that had to wait. */
   retries = 0
-  /** How often a write had to wait because the cluster stores as much as it may. */
+  /** Writes that had to wait because the cluster uses up its share. */
   throttled = 0
-  /** Requests to the origin that failed, by kind. */
+  /** Failed requests to the origin, keyed by kind. */
   readonly failures: Partial<Record<OriginErrorKind, number>> = {}
   listedPages = 0
-  /** Lists from the start. */
   lists = 0
   watches = 0
-  /** Writes that were refused because another replica had been elected. */
+  /** Writes rejected because another replica had been elected. */
   fenced = 0
-  /** How often the origin was found to have started over from an older state. */
+  /** How often the origin was found to be replaced or restored to an older state. */
   restores = 0
   /** When an event was last stored, in milliseconds since 1970. */
   lastEventAtMs: number | undefined
@@ -38,14 +37,14 @@ export class MirrorCounters {
     this.failures[kind] = (this.failures[kind] ?? 0) + 1
   }
 
-  /** What an operator should know of a mirror that is well; empty when there is nothing. */
+  /** What an operator should know about a healthy mirror; may be empty. */
   get notice(): string {
     const { truncated = 0 } = this.results
     if (truncated === 0) return ''
     return `${truncated} ${truncated === 1 ? 'event was' : 'events were'} truncated to --max-event-bytes`
   }
 
-  /** Events that were not stored and never will be, by reason. */
+  /** Events that can never be stored, keyed by reason. */
   get dropped(): Partial<Record<DropReason, number>> {
     return Object.fromEntries(
       Object.entries(this.results).filter(

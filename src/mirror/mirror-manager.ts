@@ -22,9 +22,9 @@ export interface MirrorManagerOptions {
   readonly client: ClusterMirrorOptions['client']
   /** Preferably one that reads from memory. */
   readonly storage: ListedStorage & Pick<EventStorage, 'update'>
-  /** The event as memory has it; undefined when it is not there or may be of another history. */
+  /** Looks an event up in the cache; undefined when it is missing or may be of another history. */
   readonly recall: MirrorWriterOptions['recall']
-  /** The etcd prefix, as for events. */
+  /** The etcd prefix that events are stored under. */
   readonly prefix: string
   /** A name for this replica, without spaces. */
   readonly replica: string
@@ -32,14 +32,12 @@ export interface MirrorManagerOptions {
     readonly clusters: ReadonlyMap<string, ClusterConfig>
     onChange(listener: () => void): void
   }
-  /** How long an event is kept here after its last change, in milliseconds. */
   readonly lifetimeOf: MirrorWriterOptions['lifetimeOf']
-  /** See MirrorWriterOptions. */
   readonly eventBytesMax?: MirrorWriterOptions['eventBytesMax']
   readonly admission?: MirrorWriterOptions['admission']
   /** Called for each mirrored cluster, and again when its configuration has changed. */
   readonly originFor: (config: ClusterConfig) => Origin
-  /** The history of etcd that the cache belongs to. Undefined: etcd is assumed never restored. */
+  /** The history that the cache follows. Without it, etcd is assumed never to be restored. */
   readonly history?: KnownHistory | undefined
   readonly log: Log
   readonly clock?: Clock | undefined
@@ -54,14 +52,14 @@ interface Running {
   readonly ended: Promise<void>
 }
 
-/** Runs a mirror for every cluster of the clusters file that asks for one. */
+/** Runs a mirror for each cluster that the clusters file configures one for. */
 export class MirrorManager {
   readonly statuses: MirrorStatuses
   readonly #options: MirrorManagerOptions
   readonly #clock: Clock
   readonly #writer: MirrorWriter
   readonly #mirrors = new Map<string, Running>()
-  /** Mirrors that were told to end: a new one for the same cluster waits for the old one. */
+  /** Mirrors that are stopping: a new one for the same cluster waits for the old one. */
   readonly #ending = new Map<string, Promise<void>>()
 
   constructor(options: MirrorManagerOptions) {
@@ -89,12 +87,12 @@ export class MirrorManager {
     await Promise.all(this.#ending.values())
   }
 
-  /** By cluster, for metrics. */
+  /** Keyed by cluster. */
   stats(): ReadonlyMap<string, ClusterMirrorStats> {
     return new Map([...this.#mirrors].map(([cluster, { mirror }]) => [cluster, mirror.stats()]))
   }
 
-  /** See `ClusterMirror.forget`: call it when the cache was reloaded. */
+  /** Must be called when the cache was reloaded; see `ClusterMirror.forget`. */
   forget(): void {
     for (const { mirror } of this.#mirrors.values()) mirror.forget()
   }
@@ -146,7 +144,7 @@ export class MirrorManager {
         await mirror.run(signal)
       } catch (err) {
         const stack = err instanceof Error ? err.stack : undefined
-        this.#options.log.error('A mirror failed; it will be started again', {
+        this.#options.log.error('A mirror failed and will be restarted', {
           cluster,
           err,
           stack,

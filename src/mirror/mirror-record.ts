@@ -1,35 +1,36 @@
 /**
- * The record of a mirror in etcd: how far each stream has come, and how the mirror is. The elected
+ * The record of a mirror in etcd: the position of each stream, and the state of the mirror. The elected
  * replica writes it, all replicas read it.
  *
- * A write compares the leader's key, and the revision of the record that this replica wrote before.
- * The latter fails when etcd was restored from a snapshot: then events after the position in memory
- * are missing, and the work must begin again from the record that was restored.
+ * A write compares the leader's key and the revision of the record that this replica last wrote. The
+ * latter fails when etcd was restored from a snapshot: then events before the position in memory are
+ * missing, and the work must start again from the restored record.
  */
 import { connectionMaxFor, type KnownHistory } from '../election/known-history.ts'
 import type { Term } from '../election/term.ts'
 import type { EtcdClient, KeyValue } from '../etcd/client.ts'
+import { isObject, parsedJson } from '../lib/json.ts'
 import { mirrorKey, mirrorLeaderKey } from '../storage/etcd/keys.ts'
 import type { OriginIdentity } from './origin-identity.ts'
 import type { StreamState } from './stream-health.ts'
 
 const callTimeoutMs = 5_000
 
-/** Positions by stream: a namespace, or '' for all of them. */
+/** Keyed by stream: a namespace, or '' for all of them. */
 export type Positions = Readonly<Record<string, string>>
 
-/** The identity is that of the cluster which positions and epoch belong to. */
+/** The identity is that of the cluster to which positions and epoch belong. */
 export interface MirrorRecordContent extends OriginIdentity {
   readonly epoch: number
   /** Everything at the origin up to this version is stored. */
   readonly positions: Positions
   readonly state: StreamState
-  /** Why it is stalled or lags, or what was truncated; empty when there is nothing to say. */
+  /** Why the mirror is stalled or lags, or how much was truncated; may be empty. */
   readonly message: string
   readonly lagMs: number
   /** When an event was last stored, in milliseconds since 1970. */
   readonly lastEventAtMs?: number | undefined
-  /** Events that were dropped by this replica, by reason. */
+  /** Events that this replica dropped, keyed by reason. */
   readonly dropped: Readonly<Record<string, number>>
 }
 
@@ -45,7 +46,7 @@ export interface MirrorRecordOptions {
   readonly prefix: string
   readonly cluster: string
   readonly replica: string
-  /** Undefined: every connection leads to the same history of etcd. */
+  /** Without it, etcd is assumed never to be restored. */
   readonly history?: KnownHistory | undefined
 }
 
@@ -63,7 +64,7 @@ export class MirrorRecord {
     this.#leaderKey = Buffer.from(mirrorLeaderKey(options.prefix, options.cluster))
   }
 
-  /** Undefined when there is none that can be read. Rejects with an EtcdError. */
+  /** Undefined without a valid record. Rejects with an EtcdError. */
   async read(signal: AbortSignal): Promise<MirrorRecordContent | undefined> {
     const kv = await this.#find(signal)
     this.#modRevision = kv?.modRevision ?? 0
@@ -71,9 +72,9 @@ export class MirrorRecord {
   }
 
   /**
-   * Must not be called concurrently. `lost`: the term is over, or etcd has another history; the
-   * content must be read again under a new term. Rejects with an EtcdError; then it may have been
-   * written.
+   * Must not be called concurrently. Returns `lost` when the term is over or etcd has another
+   * history, so that the record must be read again under a new term. Rejects with an EtcdError, in
+   * which case the record may have been written.
    */
   async save(term: Term, content: MirrorRecordContent): Promise<'saved' | 'lost'> {
     const { client, history, replica } = this.#options
@@ -97,7 +98,7 @@ export class MirrorRecord {
     return (await this.#isOwn(term)) ? this.save(term, content) : 'lost'
   }
 
-  /** Whether the record is one that this replica wrote in this term without learning of it. */
+  /** Whether this replica wrote the record in this term without learning of it. */
   async #isOwn(term: Term): Promise<boolean> {
     const kv = await this.#find(term.signal)
     if (kv === undefined || kv.modRevision <= this.#modRevision) return false
@@ -114,7 +115,7 @@ export class MirrorRecord {
   }
 }
 
-/** Undefined for a value that is not a record. */
+/** Undefined for a value that is not a record, such as one written by an operator. */
 export function decodeRecord(
   value: Buffer,
 ): (MirrorRecordContent & { readonly replica: string }) | undefined {
@@ -144,13 +145,8 @@ function isTextIfAny(value: unknown): boolean {
 }
 
 function parse(value: Buffer): object {
-  try {
-    const parsed: unknown = JSON.parse(value.toString())
-    return typeof parsed === 'object' && parsed !== null ? parsed : {}
-  } catch {
-    // Another program, or an operator, wrote it: the caller treats it as absent.
-    return {}
-  }
+  const record = parsedJson(value)
+  return isObject(record) ? record : {}
 }
 
 function isRecordOf<T>(value: T | undefined, type: 'string' | 'number'): value is T {

@@ -11,26 +11,26 @@ const readEveryMs = 2_000
 const callTimeoutMs = 5_000
 /** Three heartbeats: see cluster-mirror.ts. */
 const silentAfterMs = 30_000
-/** Far more mirrors than a replica can carry. */
+/** Bounds one read; far more than the clusters of any installation. */
 const recordsMax = 10_000
 
 export type MirrorState = 'Waiting' | StreamState
 
-/** How the mirror of a cluster is, whichever replica runs it. */
+/** The state of a cluster's mirror, whichever replica runs it. */
 export interface MirrorStatus {
-  /** `Waiting`: no replica has mirrored the cluster yet. */
+  /** `Waiting` until a replica has mirrored the cluster. */
   readonly state: MirrorState
   readonly message: string
-  /** How long ago everything that the origin had then was stored; undefined when not known. */
+  /** How far the stored events lag behind the origin; undefined when unknown. */
   readonly lagMs: number | undefined
   /** When an event was last stored, in milliseconds since 1970. */
   readonly lastEventAtMs: number | undefined
-  /** All events have been listed at least once. */
+  /** Whether a list has completed, of at least one namespace if only some are mirrored. */
   readonly hasSynced: boolean
   /** The replica that mirrors the cluster. */
   readonly replica: string | undefined
   readonly epoch: number
-  /** Events that could not be stored, by reason, since that replica was started. */
+  /** Events dropped since that replica started, keyed by reason. */
   readonly dropped: Readonly<Record<string, number>>
 }
 
@@ -45,7 +45,7 @@ interface Seen {
   readonly modRevision: number
   /** Undefined for a value that is not a record. */
   readonly content: (MirrorRecordContent & { readonly replica: string }) | undefined
-  /** When this replica first read it, by its clock. */
+  /** When this replica first saw this revision, by its clock. */
   readonly at: number
 }
 
@@ -60,7 +60,7 @@ const waiting: MirrorStatus = {
   dropped: {},
 }
 
-/** The records of all mirrors, read from etcd every few seconds, on every replica. */
+/** Polls the records of all mirrors; every replica runs one. */
 export class MirrorStatuses {
   readonly #options: MirrorStatusesOptions
   #seen: ReadonlyMap<string, Seen> = new Map()
@@ -106,7 +106,7 @@ export class MirrorStatuses {
       )
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error
-      if (!signal.aborted) log.v(2, 'Could not read the records of mirrors', { err: error })
+      if (!signal.aborted) log.v(2, 'Could not read the mirror records; will retry', { err: error })
     }
   }
 }

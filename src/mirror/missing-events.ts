@@ -14,12 +14,12 @@ export interface ListedStorage {
   list(scope: EventScope, options: Omit<ListOptions, 'lane'>): Promise<EventPage>
 }
 
-/** A place in the order of events. */
+/** A position in the order of events. */
 export type Place = Pick<EventKey, 'namespace' | 'name'>
 
 /**
- * Finds the stored events that a list of the origin does not have. Both sides are read in key
- * order, a page at a time, so that no set of all keys is needed.
+ * Finds the stored events that are missing from a list of the origin. Both sides are read in key order,
+ * a page at a time, so that no set of all keys is needed.
  */
 export class MissingEvents {
   readonly #storage: ListedStorage
@@ -37,7 +37,7 @@ export class MissingEvents {
     this.#signal = signal
   }
 
-  /** Must be called for each page before its items: a page that is not in order ends the search. */
+  /** Must be called for each page before its items. A page that is out of order ends the search. */
   check(page: readonly Place[]): void {
     for (const place of page) {
       const order = orderOf(place)
@@ -62,7 +62,7 @@ export class MissingEvents {
 
   async #read(): Promise<StoredEvent | undefined> {
     if (!this.#hasMore) return undefined
-    // Each page is of the newest state: a later delete compares the version that was read.
+    // Each page reads the latest state, since a later delete compares the version that was read.
     const { items, more } = await this.#storage.list(this.#scope, {
       after: this.#after,
       limit: pageItems,

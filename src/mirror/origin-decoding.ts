@@ -1,4 +1,4 @@
-/** Decodes what an origin sends: pages of a list, changes of a watch, and errors. */
+/** Decodes responses of an origin: pages of a list, changes of a watch, and errors. */
 
 import type { Event } from '../api/event.ts'
 import { coreGroup } from '../api/event-groups.ts'
@@ -15,7 +15,7 @@ import { yieldToEventLoop } from '../lib/yield.ts'
 import { isResourceVersion, type OriginEvent } from '../registry/origin-version.ts'
 import type { OriginChange, OriginPage } from './origin.ts'
 
-/** Twice what is ever asked for: an origin that ignores the limit must not fill the memory. */
+/** Twice the largest limit requested: an origin that ignores it must not fill the memory. */
 const itemsMax = 1_000
 
 /** Decoding this much takes a few milliseconds; then other work gets a turn. */
@@ -40,7 +40,7 @@ export function wireFormOf(contentType: string | undefined): WireForm {
     : 'json'
 }
 
-/** Throws an Error when this is not a list; items that cannot be decoded are counted. */
+/** Throws an Error when this is not a list. Items that cannot be decoded are only counted. */
 export async function decodePage(body: Buffer, form: WireForm): Promise<OriginPage> {
   const parts = form === 'json' ? jsonParts(body) : protobufParts(body)
   const items: OriginEvent[] = []
@@ -83,7 +83,7 @@ function decodedItem(bytes: Buffer, form: WireForm): OriginEvent | undefined {
       form === 'json' ? decodeEventBody(bytes, coreGroup).event : decodeBareEvent(bytes, coreGroup)
     return originEvent(event, bytes.length)
   } catch {
-    // The caller counts it. The origin has an event that this version cannot represent.
+    // The caller counts it: an event that this version cannot represent.
     return undefined
   }
 }
@@ -112,7 +112,7 @@ const bracketOpen = 0x5b
 const bracketClose = 0x5d
 const braceOpen = 0x7b
 
-/** Finds the items without parsing the whole list, so that each can be decoded by itself. */
+/** Finds the items without parsing the whole list, so that each can be decoded separately. */
 function* jsonParts(body: Buffer): Generator<ListPart, void, undefined> {
   let at = expect(body, skipWhite(body, 0), braceOpen)
   for (;;) {
@@ -214,7 +214,7 @@ function changeOf(type: string, event: Event, bytes: number): OriginChange {
   return { type: 'unreadable' }
 }
 
-/** The body of an error response; undefined when it is not a Status. */
+/** Decodes the body of an error response; undefined when it is not a Status. */
 export function decodeStatus(body: Buffer, form: WireForm): OriginStatus | undefined {
   if (body.length > statusBytesMax) return undefined
   try {
@@ -223,7 +223,7 @@ export function decodeStatus(body: Buffer, form: WireForm): OriginStatus | undef
     }
     return statusIn(objectIn(body))
   } catch {
-    // A proxy in between responds in a form of its own.
+    // A proxy in between may respond with anything.
     return undefined
   }
 }

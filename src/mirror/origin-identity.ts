@@ -1,7 +1,7 @@
 /**
- * Which cluster an origin is. The versions of two clusters cannot be compared, so a mirror must
- * notice that its origin is another one, but must not list everything again when a certificate
- * authority, an address or a credential has changed.
+ * Identifies the cluster behind an origin. The versions of two clusters cannot be compared, so a
+ * mirror must notice when its origin is replaced, but must not list everything again when a
+ * certificate authority, an address or a credential has changed.
  */
 import type { Clock } from '../lib/clock.ts'
 import { OriginRestored } from './follower.ts'
@@ -15,24 +15,23 @@ import {
 } from './origin.ts'
 import type { RequestPacer } from './request-pacer.ts'
 
-/** A check counts for all streams of a mirror for so long. */
+/** How long one check is valid for all streams of a mirror. */
 const checkedForMs = 10_000
 
 export interface OriginIdentity {
   /**
-   * A hash of the certificate authorities; the URL if the kubeconfig has none. Versions up to 0.1
+   * A hash of the certificate authorities, or the URL if the kubeconfig has none. Versions up to 0.1
    * compare nothing else, and may read a record during an upgrade.
    */
   readonly origin: string
   /** Missing in records of versions up to 0.1. */
   readonly originServer?: string | undefined
-  /** The name that the clusters file gives it. */
+  /** The `identity` in the clusters file. */
   readonly originName?: string | undefined
   /** The uid of `kube-system`, where it can be read. */
   readonly originUid?: string | undefined
 }
 
-/** The origin is another one than before. */
 export class OriginReplaced extends OriginRestored {
   readonly identity: OriginIdentity
 
@@ -43,9 +42,9 @@ export class OriginReplaced extends OriginRestored {
 }
 
 /**
- * A uid or a name that differs means another cluster, even if the other of them is equal; otherwise
- * one that is equal proves the same cluster. Without either, an equal address or equal authorities
- * are enough: each may change on its own. A name where there was none is no difference.
+ * A different uid or name means a different cluster, even if the other of the two is equal; otherwise
+ * an equal one proves the same cluster. Without either, an equal address or equal authorities are
+ * enough, since each may change on its own. A name where there was none is no difference.
  */
 export function isSameOrigin(one: OriginIdentity, other: OriginIdentity): boolean {
   const uids = compared(one.originUid, other.originUid)
@@ -65,17 +64,17 @@ function compared(one?: string, other?: string): 'equal' | 'different' | 'unknow
 
 export interface IdentifiedOriginOptions {
   readonly origin: Origin
-  /** What the positions belong to. */
+  /** The cluster that the positions belong to. */
   readonly recorded: OriginIdentity
-  /** The identity by the configuration, which may be reloaded; without a uid. */
+  /** The identity in the configuration, which may be reloaded; it has no uid. */
   readonly configured: () => OriginIdentity
   readonly pacer: RequestPacer
   readonly clock: Clock
-  /** Ends a check: streams share it, so it outlives the stream that asked first. */
+  /** Aborts a check. Streams share it, so it must outlive the stream that requested it first. */
   readonly signal: AbortSignal
 }
 
-/** The origin of `recorded`: a list of another cluster rejects with OriginReplaced. */
+/** Rejects lists with OriginReplaced when the cluster is not the recorded one. */
 export class IdentifiedOrigin implements Origin {
   readonly #options: IdentifiedOriginOptions
   #identity: OriginIdentity
@@ -86,12 +85,12 @@ export class IdentifiedOrigin implements Origin {
     this.#identity = options.recorded
   }
 
-  /** Everything that is known of the cluster that the positions belong to. */
+  /** Everything known about the cluster that the positions belong to. */
   get identity(): OriginIdentity {
     return this.#identity
   }
 
-  /** Every attempt to follow a stream begins with a first page, so the check is here. */
+  /** Checks before each first page, with which every attempt to follow a stream begins. */
   async listPage(options: ListPageOptions): Promise<OriginPage> {
     if (options.continueToken === undefined) await this.#checked()
     return await this.#options.origin.listPage(options)
@@ -106,7 +105,7 @@ export class IdentifiedOrigin implements Origin {
     if (this.#check === undefined || now >= this.#check.at + checkedForMs) {
       const check = { done: this.#identify(), at: now }
       this.#check = check
-      // A check that failed counts for those who wait for it, and for nobody after them.
+      // A failed check is reported to those who wait for it, and then repeated.
       check.done.catch(() => {
         if (this.#check === check) this.#check = undefined
       })
@@ -130,7 +129,7 @@ export class IdentifiedOrigin implements Origin {
     try {
       return await origin.clusterUid(signal)
     } catch (error) {
-      // The uid is needed only where it could prove that a changed address is the same cluster.
+      // The uid is needed only to prove that a changed address is the same cluster.
       const isNeeded = !isSameOrigin(this.#identity, configured)
       if (isNeeded || signal.aborted || !(error instanceof OriginError)) throw error
       return undefined

@@ -1,32 +1,30 @@
 import type { OriginEvent } from '../registry/origin-version.ts'
 
-/** What a mirror needs of the cluster that it follows. The simulation implements it too. */
+/** The cluster that a mirror follows. The simulation implements it too. */
 export interface Origin {
   /**
-   * A page of a list of core/v1 events, in the order of `namespace/name`. Without a token it is the
-   * first page of a consistent read; all pages of a list are of one version. Rejects with an
-   * OriginError.
+   * A page of core/v1 events, ordered by `namespace/name`. Without a token it is the first page of a
+   * consistent read; all pages of a list are of one version. Rejects with an OriginError.
    */
   listPage(options: ListPageOptions): Promise<OriginPage>
 
   /**
-   * All changes after `from`, in order. It ends when the origin ends it, and when the signal aborts;
-   * it throws an OriginError when it fails. An iteration that is left early ends the request.
+   * All changes after `from`, in order. Ends when the origin ends it or the signal aborts; throws an
+   * OriginError when it fails. Leaving the iteration early ends the request.
    */
   watch(options: OriginWatchOptions): AsyncIterable<OriginChange>
 
   /**
-   * The uid of the cluster's namespace `kube-system`. Undefined when the credentials may not read it,
-   * or when it does not identify a cluster. Rejects with an OriginError when the origin cannot say.
+   * The uid of the cluster's namespace `kube-system`. Undefined when the credentials may not read it
+   * or it does not identify a cluster. Rejects with an OriginError when the origin fails.
    */
   clusterUid?(signal: AbortSignal): Promise<string | undefined>
 
-  /** Closes its connections. */
   close?(): void
 }
 
 export interface ListPageOptions {
-  /** Undefined: all namespaces. */
+  /** Undefined for all namespaces. */
   readonly namespace: string | undefined
   readonly limit: number
   readonly continueToken: string | undefined
@@ -35,7 +33,7 @@ export interface ListPageOptions {
 
 export interface OriginWatchOptions {
   readonly namespace: string | undefined
-  /** A resourceVersion. */
+  /** The resourceVersion to start after. */
   readonly from: string
   readonly signal: AbortSignal
   /** Called when the origin has accepted the watch, before any change arrives. */
@@ -47,7 +45,7 @@ export interface OriginPage {
   /** The version of the whole list. */
   readonly resourceVersion: string
   readonly continueToken: string | undefined
-  /** How many items could not be decoded; they are not among the items. Default 0. */
+  /** Number of items that could not be decoded and were omitted. Default: 0. */
   readonly unreadable?: number | undefined
 }
 
@@ -61,9 +59,9 @@ export type OriginChange =
   | { readonly type: 'unreadable' }
 
 export type OriginErrorKind =
-  /** 410: the version or the continue token is too old. List from the start. */
+  /** The version or the continue token is too old (410): list from the start. */
   | 'expired'
-  /** No response, a broken one, or a failure of the origin: try again later. */
+  /** No response, a broken one, or a failure of the origin: retry later. */
   | 'unavailable'
   /** The credentials or the address are wrong: an operator has to act. */
   | 'refused'

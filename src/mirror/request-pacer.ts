@@ -1,7 +1,7 @@
 import { pause } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 
-/** Spaces requests evenly, so that an origin never gets more than so many in a second. */
+/** Spaces requests evenly, so that an origin never gets more than `perSecond`. */
 export class RequestPacer {
   readonly #clock: Clock
   readonly #everyMs: number

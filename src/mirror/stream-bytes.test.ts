@@ -10,7 +10,7 @@ function mirroring(...namespaces: readonly (readonly string[] | undefined)[]) {
   return new Map(mirrors.map((mirror, index) => [`c${index}`, { mirror }]))
 }
 
-test('streams share the total evenly, and follow a reload of the clusters', () => {
+test('shares the total evenly among streams, also after a reload of the clusters', () => {
   const source = { clusters: mirroring(undefined) }
   const bytes = new SharedStreamBytes(20 * MIB, source)
   assert.deepEqual([bytes.page, bytes.window], [16 * MIB, 4 * MIB])
@@ -20,7 +20,7 @@ test('streams share the total evenly, and follow a reload of the clusters', () =
   assert.equal(bytes.page, 16 * MIB)
 })
 
-test('a stream gets no more than it can use, and no less than it needs', () => {
+test('gives a stream no more than it can use and no less than it needs', () => {
   const one = new SharedStreamBytes(1024 * MIB, { clusters: mirroring(undefined) })
   assert.deepEqual([one.page, one.window], [16 * MIB, 4 * MIB])
   const names = Array.from({ length: 100 }, (_, index) => `n${index}`)

@@ -1,30 +1,30 @@
 /**
- * What the streams of a replica may hold in memory: a page of a list, and the writes in progress. A
- * mirror that has to wait holds both for as long as it waits. All streams get the same, so that one
- * cluster cannot take the part of another.
+ * How much memory each stream of a replica may use for a page of a list and for writes in progress. A
+ * mirror that has to wait retains both while it waits. All streams get the same, so that no cluster
+ * can take the share of another.
  */
 import type { ClusterConfig } from '../clusters/clusters-file.ts'
 
 const MIB = 1024 * 1024
 const most = { page: 16 * MIB, window: 4 * MIB }
-/** With less, a page of ordinary events would be requested more than once. */
+/** With less, a page of ordinary events would have to be requested again in smaller pages. */
 const least = { page: MIB / 4, window: MIB / 16 }
 
 export interface StreamBytes {
-  /** The bytes of a page on the wire. */
+  /** Bytes of a page on the wire. */
   readonly page: number
-  /** The bytes of writes in progress. */
+  /** Bytes of writes in progress. */
   readonly window: number
 }
 
 export class SharedStreamBytes implements StreamBytes {
   readonly #totalBytes: number
   readonly #source: { readonly clusters: ReadonlyMap<string, Pick<ClusterConfig, 'mirror'>> }
-  /** The clusters that `#each` was computed for: a reload replaces them. */
+  /** The clusters that `#each` was computed for; a reload replaces them. */
   #counted: ReadonlyMap<string, unknown> | undefined
   #each: StreamBytes = most
 
-  /** The total may be exceeded by so many streams that each gets the least. */
+  /** The total is exceeded when there are so many streams that each gets the minimum. */
   constructor(
     totalBytes: number,
     source: { readonly clusters: ReadonlyMap<string, Pick<ClusterConfig, 'mirror'>> },

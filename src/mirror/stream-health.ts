@@ -2,7 +2,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { StorageError } from '../storage/errors.ts'
 import type { OriginError } from './origin.ts'
 
-/** An origin that cannot be followed for this long is reported. */
+/** A stream that lags for longer than this is reported as stalled. */
 const stalledAfterMs = 30_000
 
 export type StreamState = 'Syncing' | 'Following' | 'Stalled'
@@ -11,9 +11,9 @@ export type StreamState = 'Syncing' | 'Following' | 'Stalled'
 export class StreamHealth {
   readonly #clock: Clock
   #isLive = false
-  /** The origin has accepted a watch since the start. */
+  /** Whether the origin has accepted a watch since the start. */
   #hasBeenLive = false
-  /** Since when the stream does not follow the origin, while it is not live. */
+  /** When the stream stopped following the origin, while it is not live. */
   #behindSince: number
   #originFailure: OriginError | undefined
   #storageFailure: StorageError | undefined
@@ -27,12 +27,11 @@ export class StreamHealth {
     return this.#isLive
   }
 
-  /** It would follow the origin for the first time, or again after a failure. */
+  /** Whether becoming live would be the first time, or the first time after a failure. */
   get isNews(): boolean {
     return !this.#hasBeenLive || this.#originFailure !== undefined
   }
 
-  /** A watch of the origin works. */
   started(): void {
     this.#isLive = true
     this.#hasBeenLive = true
@@ -44,20 +43,20 @@ export class StreamHealth {
     this.#isLive = false
   }
 
-  /** The origin failed. That a version is too old is not a failure: it is listed again. */
+  /** A version that is too old is not a failure: the origin is listed again. */
   failed(error: OriginError): void {
     this.ended()
     if (error.kind !== 'expired') this.#originFailure = error
   }
 
-  /** A write failed and is repeated; undefined when one has succeeded. */
+  /** The failure of a write that is being repeated; undefined once a write has succeeded. */
   set storageFailure(error: StorageError | undefined) {
     this.#storageFailure = error
   }
 
   /**
-   * How long ago everything that the origin had then was stored. `oldestAt`: when the oldest change
-   * that is not stored yet arrived.
+   * How far the stored events lag behind the origin. `oldestAt` is when the oldest change that is not
+   * stored yet arrived.
    */
   lagMs(oldestAt: number | undefined): number {
     const now = this.#clock.now()
@@ -73,7 +72,7 @@ export class StreamHealth {
     return isListing || !this.#hasBeenLive ? 'Syncing' : 'Following'
   }
 
-  /** Why the stream lags, if it is known. */
+  /** Why the stream lags; empty when unknown. */
   get message(): string {
     if (this.#originFailure !== undefined) return this.#originFailure.message
     const why = this.#storageFailure

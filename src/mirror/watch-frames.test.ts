@@ -27,7 +27,7 @@ function split(splitter: FrameSplitter, bytes: Buffer, chunkBytes: number): stri
 }
 
 for (let chunkBytes = 1; chunkBytes <= 80; chunkBytes += chunkBytes < 12 ? 1 : 17) {
-  test(`frames are found in chunks of ${chunkBytes} bytes, and those that are too long are skipped`, () => {
+  test(`finds frames in chunks of ${chunkBytes} bytes and skips those that are too long`, () => {
     const expected = texts.map((text) => (text.length > 30 ? 'too-long' : text))
     // An empty line is no frame.
     const inLines = expected.filter((text) => text !== '')
@@ -36,7 +36,7 @@ for (let chunkBytes = 1; chunkBytes <= 80; chunkBytes += chunkBytes < 12 ? 1 : 1
   })
 }
 
-test('a frame without an end takes no more memory than the limit', () => {
+test('buffers no more than the limit of a frame without an end', () => {
   const chunk = Buffer.alloc(1024 * 1024, 'x')
   const head = Buffer.from([0xff, 0xff, 0xff, 0xff])
   for (const splitter of [new LineSplitter(), new MessageSplitter()]) {

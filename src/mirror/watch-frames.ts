@@ -1,9 +1,9 @@
 /**
- * Splits the body of a watch into its frames: lines of JSON, or length-prefixed protobuf messages.
- * A frame that is longer than the limit is skipped without being kept, and reported as `too-long`.
+ * Splits the body of a watch into its frames: lines of JSON, or length-prefixed protobuf messages. A
+ * frame that exceeds the limit is skipped without being buffered, and reported as `too-long`.
  */
 
-/** Larger than any event that fits into etcd, also when every character is escaped. */
+/** Larger than any event that fits into etcd, even if every character is escaped. */
 const frameBytesMaxDefault = 8 * 1024 * 1024
 const lineFeed = 0x0a
 const lengthBytes = 4
@@ -11,7 +11,7 @@ const lengthBytes = 4
 export type Frame = Buffer | 'too-long'
 
 export interface FrameSplitter {
-  /** The frames that are complete with this chunk. */
+  /** The frames that this chunk completes. */
   push(chunk: Buffer): Generator<Frame, void, undefined>
 }
 
@@ -40,7 +40,7 @@ class PartialFrame {
     return this.#bytes
   }
 
-  /** The frame, which ends here; the next one is empty. */
+  /** Returns the completed frame and starts the next one. */
   take(): Frame {
     const [first = Buffer.alloc(0), ...others] = this.#parts
     const whole = others.length === 0 ? first : Buffer.concat(this.#parts)
@@ -75,7 +75,7 @@ export class LineSplitter implements FrameSplitter {
 export class MessageSplitter implements FrameSplitter {
   readonly #head = new PartialFrame(lengthBytes)
   readonly #message: PartialFrame
-  /** The length of the message that has begun. */
+  /** The length of the current message. */
   #length: number | undefined
 
   constructor(bytesMax: number = frameBytesMaxDefault) {

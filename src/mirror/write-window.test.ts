@@ -24,7 +24,7 @@ function start(options: Partial<WriteWindowOptions> = {}) {
     },
     ...options,
   })
-  /** Adds a write that ends when it is told to. */
+  /** Adds a write that ends when the test ends it. */
   const add = async (key: string, version: string, bytes = 1) => {
     const write = Promise.withResolvers<WriteResult>()
     let hasStarted = false
@@ -46,7 +46,7 @@ async function settle(): Promise<void> {
   for (let tick = 0; tick < 5; tick++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-test('the position is before the first write that has not ended', async () => {
+test('stays before the first write that has not ended', async () => {
   const { window, add } = start({ position: '5' })
   const one = await add('a', '9')
   const two = await add('b', '10')
@@ -63,7 +63,7 @@ test('the position is before the first write that has not ended', async () => {
   assert.equal(window.position, '13')
 })
 
-test('marks behind one write in progress do not accumulate', async () => {
+test('does not accumulate marks behind one write in progress', async () => {
   const { window, add } = start()
   const one = await add('a', '1')
   for (let version = 2; version < 1000; version++) window.mark(String(version))
@@ -73,7 +73,7 @@ test('marks behind one write in progress do not accumulate', async () => {
   assert.equal(window.position, '999')
 })
 
-test('the position never goes back, and ignores texts that are not versions', async () => {
+test('never moves the position back, and ignores strings that are not versions', async () => {
   const { window } = start({ position: '100' })
   window.mark('99')
   assert.equal(window.position, '100')
@@ -82,7 +82,7 @@ test('the position never goes back, and ignores texts that are not versions', as
   assert.equal(window.position, '100')
 })
 
-test('writes of one key are done in order, also when one is repeated', async () => {
+test('applies writes of one key in order, even if one is repeated', async () => {
   const { window, retried } = start()
   const order: string[] = []
   let attempts = 0
@@ -107,7 +107,7 @@ test('writes of one key are done in order, also when one is repeated', async () 
   assert.deepEqual(retried, ['timeout'])
 })
 
-test('a failed write is repeated no sooner than the store asks for', async () => {
+test('repeats a failed write no sooner than the store asks for', async () => {
   const { window } = start()
   const at: number[] = []
   await window.add({
@@ -138,7 +138,7 @@ for (const [what, bounds, bytes] of [
     const fourth = add('4', '4', bytes)
     writes[1]?.resolve('stored')
     await settle()
-    // A write that ended behind one in progress still takes room: the position needs it.
+    // A write that ended behind one in progress still counts: the position needs it.
     assert.equal(window.pending, 3)
     writes[0]?.resolve('stored')
     await fourth
@@ -146,7 +146,7 @@ for (const [what, bounds, bytes] of [
   })
 }
 
-test('a write larger than the window is done alone', async () => {
+test('applies a write larger than the window alone', async () => {
   const { window, add } = start({ bytesMax: () => 10 })
   const large = await add('a', '1', 100)
   large.resolve('stored')
@@ -154,7 +154,7 @@ test('a write larger than the window is done alone', async () => {
   assert.equal(window.position, '1')
 })
 
-test('a fenced write ends the window: what is pending is given up, and add does nothing', async () => {
+test('gives up pending writes and accepts no more after a fenced write', async () => {
   const { window, add, failures } = start({ position: '1' })
   const one = await add('a', '2')
   const two = await add('b', '3')
@@ -169,7 +169,7 @@ test('a fenced write ends the window: what is pending is given up, and add does 
   assert.equal(window.position, '1')
 })
 
-test('in any order of completion, everything up to the position has ended', async () => {
+test('has ended everything up to the position, in any order of completion', async () => {
   for (let seed = 1; seed <= 100; seed++) {
     const random = seededRandom(seed)
     const { window, add } = start()

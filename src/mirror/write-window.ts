@@ -1,8 +1,7 @@
 /**
- * The writes of one stream that are in progress. It bounds their number and their bytes, keeps the
- * writes of one event in order, repeats writes that failed, and knows up to which version of the
- * origin everything is stored: writes end in any order, and the position is before the first that
- * has not ended.
+ * The writes of one stream that are in progress. Bounds their number and bytes, keeps the writes of
+ * each event in order, repeats failed writes, and tracks up to which version of the origin everything
+ * is stored: writes end in any order, and the position is before the first that has not ended.
  */
 import { AbortListener, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
@@ -19,14 +18,14 @@ const retryMostMs = 10_000
 
 export interface WriteWindowOptions {
   readonly position: string | undefined
-  /** Writes that have not ended when it aborts are given up; the position stays before them. */
+  /** On abort, unfinished writes are given up; the position stays before them. */
   readonly signal: AbortSignal
   readonly clock: Clock
   readonly onResult: (result: WriteResult) => void
   readonly onRetry: (error: StorageError) => void
   /**
-   * A write failed and must not be repeated, such as one that is fenced. Must abort the signal.
-   * Called for each fenced write, also after that.
+   * Called when a write failed and must not be repeated, such as one that is fenced. Must abort the
+   * signal. Still called for each fenced write after that.
    */
   readonly onFailure: (error: unknown) => void
   readonly entriesMax?: number | undefined
@@ -34,9 +33,9 @@ export interface WriteWindowOptions {
 }
 
 export interface Write {
-  /** Writes with the same key are done one after the other. */
+  /** Writes with the same key are applied one after the other. */
   readonly key: string
-  /** The version at which everything up to this write is stored; undefined for items of a list. */
+  /** The position once everything up to this write is stored; undefined for items of a list. */
   readonly version: string | undefined
   readonly bytes: number
   /** Must be repeatable. */
@@ -54,7 +53,7 @@ export class WriteWindow {
   readonly #options: WriteWindowOptions
   readonly #entriesMax: number
   readonly #bytesMax: () => number
-  /** In the order of arrival, from the first that has not ended. */
+  /** FIFO, starting with the first that has not ended. */
   readonly #entries: Entry[] = []
   readonly #keys = new PerKeyQueue<undefined>()
   #bytes = 0
@@ -78,12 +77,12 @@ export class WriteWindow {
     return this.#entries.length
   }
 
-  /** When the oldest write in progress arrived, by the clock. */
+  /** When the oldest write in progress arrived. */
   get oldestAt(): number | undefined {
     return this.#entries[0]?.arrivedAt
   }
 
-  /** Waits until there is room, and starts the write. Does nothing once the signal is aborted. */
+  /** Waits until the window has space and starts the write. Does nothing once aborted. */
   async add(write: Write): Promise<void> {
     await this.#until(
       () =>
@@ -95,7 +94,7 @@ export class WriteWindow {
     void this.#run(write, entry)
   }
 
-  /** Everything up to this version has arrived. */
+  /** Records that everything up to this version has arrived. */
   mark(version: string): void {
     const last = this.#entries.at(-1)
     // Many marks behind one write in progress need one entry.
@@ -109,7 +108,7 @@ export class WriteWindow {
     await this.#until(() => this.#entries.length === 0)
   }
 
-  /** After a list: the position is its version, which may be lower than before. */
+  /** Sets the position after a list; it may be lower than before. */
   restart(position: string): void {
     this.#position = position
   }
@@ -122,7 +121,7 @@ export class WriteWindow {
     return entry
   }
 
-  /** One caller waits at a time: the stream. */
+  /** Only one caller, the stream, may wait at a time. */
   async #until(isReached: () => boolean): Promise<void> {
     while (!this.#options.signal.aborted) {
       if (isReached()) return
@@ -180,13 +179,13 @@ export class WriteWindow {
     this.#onChange?.()
   }
 
-  /** Never back: a watch may deliver a change twice. */
+  /** Never moves back: a watch may deliver a change twice. */
   #moveTo(version: string): void {
     this.#position = newer(this.#position, version)
   }
 }
 
-/** A text that is not a version is ignored. */
+/** Ignores a string that is not a version. */
 function newer(one: string | undefined, other: string): string | undefined {
   if (!isResourceVersion(other)) return one
   return one === undefined || compareResourceVersions(one, other) < 0 ? other : one

@@ -11,18 +11,18 @@ function mistakesOf(...flags: readonly string[]): readonly string[] {
 }
 
 describe('audit flags', () => {
-  test('an audit policy needs a log path, and a log path needs a policy', () => {
+  test('require a log path with a policy and a policy with a log path', () => {
     assert.match(mistakesOf('--audit-policy-file=p.yaml').join(), /needs --audit-log-path/)
     assert.match(mistakesOf('--audit-log-path=-').join(), /needs --audit-policy-file/)
     assert.deepEqual(mistakesOf('--audit-policy-file=p.yaml', '--audit-log-path=-'), [])
   })
 
-  test('unsupported formats and modes are refused with a reason', () => {
+  test('reject unsupported formats and modes with a reason', () => {
     assert.match(mistakesOf('--audit-log-format=legacy').join(), /refused \(it omits/)
     assert.match(mistakesOf('--audit-log-mode=blocking-strict').join(), /refused \(a full disk/)
   })
 
-  test('a maximum size of 0 means the default of kube-apiserver', () => {
+  test('replace a maximum size of 0 by the default of kube-apiserver', () => {
     const result = parseFlags(serverCommand, [etcd, '--audit-log-maxsize=0'])
     assert.equal(result.kind === 'run' && result.options.auditLogMaxMegabytes, 100)
   })

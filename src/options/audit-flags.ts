@@ -1,7 +1,7 @@
 import type { FlagTable, Rule } from './flag.ts'
 import { boolean, choice, integer, optionalPath } from './kinds.ts'
 
-/** What is recorded of requests, and where: in the audit log, and in traces. */
+/** The audit log and traces. */
 export interface AuditOptions {
   readonly auditPolicyFile: string | undefined
   /** `-` is standard output. */
@@ -10,9 +10,9 @@ export interface AuditOptions {
   readonly auditLogMode: AuditLogMode
   /** Never 0: parsing replaces 0 by the default. */
   readonly auditLogMaxMegabytes: number
-  /** 0 means no limit of age. */
+  /** 0 means no limit. */
   readonly auditLogMaxAgeDays: number
-  /** 0 means no limit of number. */
+  /** 0 means no limit. */
   readonly auditLogMaxBackups: number
   readonly auditLogCompress: boolean
   /** 0 means no limit. */
@@ -78,7 +78,7 @@ export const auditFlags: FlagTable<AuditOptions> = {
     topic: 'Audit',
     kind: integer({ min: 0, max: BACKUPS_MAX }),
     default: 100,
-    help: 'Number of rotated files that are kept. 0 keeps all files.',
+    help: 'Maximum number of rotated files. 0 keeps all files.',
   },
   auditLogCompress: {
     name: 'audit-log-compress',
@@ -99,11 +99,11 @@ export const auditFlags: FlagTable<AuditOptions> = {
     topic: 'Traces',
     kind: optionalPath,
     default: undefined,
-    help: 'YAML file with a TracingConfiguration of apiserver.config.k8s.io/v1: where spans are sent, and of how many requests. Read once, at start. Without it requests are not traced.',
+    help: 'YAML file with a TracingConfiguration of apiserver.config.k8s.io/v1: where spans are sent, and for how many requests. Read once, at start. Without it, requests are not traced.',
   },
 }
 
-/** With only one of the two flags, an operator would wrongly expect an audit log. */
+/** With only one of the two flags, an operator would expect an audit log in vain. */
 export const auditRule: Rule<AuditOptions> = {
   about: ['auditPolicyFile', 'auditLogPath'],
   check: ({ auditPolicyFile, auditLogPath }) => {

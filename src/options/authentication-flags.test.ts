@@ -85,14 +85,14 @@ describe('authentication flags', () => {
       '--oidc-issuer-url is also in --service-account-issuer: use different issuers',
     ],
   ] as const) {
-    test(`parseFlags refuses ${flags.join(' ')}`, () => {
+    test(`parseFlags rejects ${flags.join(' ')}`, () => {
       const parsed = parseFlags(serverCommand, [etcd, ...flags])
       assert.deepEqual(parsed, { kind: 'mistakes', mistakes })
     })
   }
 
   for (const url of ['http://issuer', 'issuer', 'https://a?b', 'https://a#', 'https://u@a']) {
-    test(`parseFlags refuses ${url} as an issuer`, () => {
+    test(`parseFlags rejects ${url} as an issuer`, () => {
       const parsed = parseFlags(serverCommand, [
         etcd,
         '--oidc-client-id=a',

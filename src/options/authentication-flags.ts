@@ -1,9 +1,7 @@
-import type { FlagTable, Rule } from './flag.ts'
+import { type FlagTable, noEffectWithout, type Rule } from './flag.ts'
 import { boolean, duration, list, Mistake, optionalPath, quote } from './kinds.ts'
 import { type OidcOptions, oidcFlags, oidcRules } from './oidc-flags.ts'
-import { noEffectWithout } from './rules.ts'
 
-/** How clients authenticate. Times are in milliseconds. */
 export interface AuthenticationOptions extends OidcOptions {
   readonly tokenAuthFile: string | undefined
   readonly anonymousAuth: boolean
@@ -106,7 +104,7 @@ const tokenFlags: FlagTable<
     topic: 'Access',
     kind: optionalPath,
     default: undefined,
-    help: 'CSV file with one bearer token per line: token, user, uid and, in quotes, groups with commas between them. Checked for changes once a second. Without it, there are no static tokens.',
+    help: 'CSV file with one bearer token per line: token, user, uid and, in quotes, comma-separated groups. Checked for changes once a second. Without it, there are no static tokens.',
   },
   serviceAccountKeyFiles: {
     name: 'service-account-key-file',
@@ -127,7 +125,7 @@ const tokenFlags: FlagTable<
     topic: 'Access',
     kind: names,
     default: [],
-    help: 'Accepted audiences (aud) of service account tokens and of tokens that the token webhook verifies. Without it, the issuers of --service-account-issuer.',
+    help: 'Accepted audiences (aud) of service account tokens and of tokens that the token webhook verifies. Default: the issuers of --service-account-issuer.',
   },
   authenticationTokenWebhookConfigFile: {
     name: 'authentication-token-webhook-config-file',

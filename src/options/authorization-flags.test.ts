@@ -12,7 +12,7 @@ function mistakesOf(...args: readonly string[]): string {
 }
 
 describe('authorization flags', () => {
-  test('the defaults are RBAC, no open paths, and a longer cache for "allowed" than for "denied"', () => {
+  test('default to RBAC, no open paths, and a longer cache for "allowed" than for "denied"', () => {
     const result = parse()
     assert.ok(result.kind === 'run')
     assert.deepEqual(result.options.authorizationModes, ['RBAC'])
@@ -21,14 +21,14 @@ describe('authorization flags', () => {
     assert.equal(result.options.authorizationWebhookUnauthorizedTtlMs, 30_000)
   })
 
-  test('modes keep the order of the command line', () => {
+  test('keep modes in the order of the command line', () => {
     const file = '--authorization-webhook-config-file=hook.yaml'
     const result = parse('--authorization-mode=Webhook,RBAC', file)
     assert.ok(result.kind === 'run')
     assert.deepEqual(result.options.authorizationModes, ['Webhook', 'RBAC'])
   })
 
-  test('every mistake is reported', () => {
+  test('report every mistake', () => {
     assert.match(
       mistakesOf('--authorization-mode=rbac'),
       /"rbac" is not known: write RBAC, Webhook/,

@@ -1,15 +1,14 @@
 import type { FlagTable, Rule } from './flag.ts'
 import { boolean, duration, list, Mistake, optionalPath, quote } from './kinds.ts'
 
-/** How requests are authorized. Times are in milliseconds. */
 export interface AuthorizationOptions {
-  /** In the order in which the authorizers are called. */
+  /** Authorizers in the order in which they are called. */
   readonly authorizationModes: readonly string[]
   readonly rbacPolicyPaths: readonly string[]
   readonly authorizationWebhookConfigFile: string | undefined
   readonly authorizationWebhookAuthorizedTtlMs: number
   readonly authorizationWebhookUnauthorizedTtlMs: number
-  /** Whether the webhook decides about other clusters than the default one. */
+  /** Whether the webhook also decides about clusters other than the default one. */
   readonly authorizationWebhookAllClusters: boolean
   /** A path that ends with `*` matches every path with that prefix. */
   readonly authorizationAlwaysAllowPaths: readonly string[]
@@ -58,14 +57,14 @@ export const authorizationFlags: FlagTable<AuthorizationOptions> = {
     topic: 'Access',
     kind: boolean,
     default: false,
-    help: 'Also call the webhook for other clusters than that of --cluster-name. Only for a webhook that reads the cluster in spec.extra["tidings.dev/cluster"].',
+    help: 'Also call the webhook for clusters other than that of --cluster-name. Only for a webhook that reads the cluster in spec.extra["tidings.dev/cluster"].',
   },
   authorizationAlwaysAllowPaths: {
     name: 'authorization-always-allow-paths',
     topic: 'Access',
     kind: list('paths', openPath),
     default: [],
-    help: 'Paths that every client may request, also without credentials, such as /livez,/readyz for the probes of an orchestrator. A path that ends with * matches every path with that prefix. API resources cannot be opened in this way.',
+    help: 'Paths that every client may request, even without credentials, such as /livez,/readyz for the probes of an orchestrator. A path that ends with * matches every path with that prefix. API resources cannot be opened in this way.',
   },
 }
 

@@ -21,6 +21,6 @@ export const clusterFlags: FlagTable<ClusterOptions> = {
     topic: 'Clusters',
     kind: optionalPath,
     default: undefined,
-    help: 'File with the clusters to mirror, and with who authorises their readers. Changes are picked up while running.',
+    help: 'File with the clusters to mirror, and who authorizes their readers. The server checks it for changes once a second.',
   },
 }

@@ -58,17 +58,16 @@ export const serverCommand: Command<Options> = {
   decided: {},
 }
 
-/** The options of `tidings dev`: those of the server, which etcd to start, and what to mirror. */
 export interface DevOptions extends Options {
-  /** The path of the etcd program; searched in PATH when undefined. */
+  /** Path of the etcd program. Default: searched in PATH. */
   readonly etcdBinary: string | undefined
-  /** Where data is kept; undefined: in a temporary folder. */
+  /** Default: a temporary folder. */
   readonly dataDir: string | undefined
-  /** Mirror the cluster of the user's own kubeconfig. */
+  /** Whether to mirror the cluster of the user's own kubeconfig. */
   readonly mirror: boolean
-  /** Undefined: the current context. */
+  /** Default: the current context. */
   readonly context: string | undefined
-  /** Undefined: as kubectl. */
+  /** Default: the files that kubectl would use. */
   readonly kubeconfig: string | undefined
 }
 
@@ -82,35 +81,35 @@ const devFlags: FlagTable<DevOptions> = {
     topic: 'Storage',
     kind: optionalPath,
     default: undefined,
-    help: 'The etcd program to start. Without it, etcd is searched in PATH.',
+    help: 'The etcd program to start. Default: etcd in PATH.',
   },
   dataDir: {
     name: 'data-dir',
     topic: 'Storage',
     kind: optionalPath,
     default: undefined,
-    help: 'Folder in which the events are kept for the next start. Without it, they are deleted at the end.',
+    help: 'Folder that stores the events for the next start. Without it, they are deleted when tidings stops.',
   },
   mirror: {
     name: 'mirror',
     topic: 'Clusters',
     kind: boolean,
     default: false,
-    help: 'Mirror the cluster of your own kubeconfig. Only here are programs (exec) run for credentials.',
+    help: 'Mirror the cluster of your own kubeconfig. Runs credential programs (exec), which the server otherwise never does.',
   },
   context: {
     name: 'context',
     topic: 'Clusters',
     kind: optionalText('name'),
     default: undefined,
-    help: 'Context of your kubeconfig that --mirror uses. Without it, the current one.',
+    help: 'Context of your kubeconfig that --mirror uses. Default: the current one.',
   },
   kubeconfig: {
     name: 'kubeconfig',
     topic: 'Clusters',
     kind: optionalPath,
     default: undefined,
-    help: 'Kubeconfig that --mirror reads. Without it, the files in KUBECONFIG, or ~/.kube/config.',
+    help: 'Kubeconfig that --mirror reads. Default: the files in KUBECONFIG, or ~/.kube/config.',
   },
 }
 
@@ -120,7 +119,7 @@ const ownClustersFile: Rule<DevOptions> = {
   about: ['mirror', 'clustersFile'],
   check: ({ mirror, clustersFile }) =>
     mirror && clustersFile !== undefined
-      ? '--mirror and --clusters-file cannot be combined: --mirror writes a clusters file of its own'
+      ? '--mirror and --clusters-file cannot be combined: --mirror writes its own clusters file'
       : undefined,
 }
 
@@ -135,7 +134,7 @@ export const devCommand: Command<DevOptions> = {
     etcdCaFile: ownEtcd,
     etcdCertFile: ownEtcd,
     etcdKeyFile: ownEtcd,
-    certDir: 'tidings dev keeps its certificate in a temporary folder: leave the flag out',
+    certDir: 'tidings dev stores its certificate in a temporary folder: leave the flag out',
     tokenAuthFile: 'tidings dev generates its own token and prints it: leave the flag out',
   },
 }
@@ -157,7 +156,7 @@ type FileOption =
   | 'etcdCertFile'
   | 'etcdKeyFile'
 
-/** Refuses one file without the other: only both together are useful. */
+/** Rejects one file without the other. */
 function together(one: FileOption, other: FileOption): Rule<Options> {
   return {
     about: [one, other],
@@ -170,7 +169,7 @@ function together(one: FileOption, other: FileOption): Rule<Options> {
   }
 }
 
-/** Refuses a file that would silently have no effect on a connection without TLS. */
+/** Rejects a file that would have no effect on a connection without TLS. */
 function needsHttps(option: FileOption): Rule<Options> {
   return {
     about: [option, 'etcdServers'],

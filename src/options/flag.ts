@@ -16,16 +16,15 @@ export const topics = [
 ] as const
 export type Topic = (typeof topics)[number]
 
-/** One row of a table of flags. */
 export interface Flag<T> {
-  /** Without the two hyphens. */
+  /** Flag name without the leading "--". */
   readonly name: string
-  /** Without the hyphen. */
+  /** One letter, without the leading "-". */
   readonly short?: string
   readonly topic: Topic
   readonly kind: Kind<T>
   readonly default: T
-  /** The meaning, in whole sentences; the default is printed after it. */
+  /** Whole sentences; the default is printed after them. */
   readonly help: string
 }
 
@@ -34,21 +33,32 @@ export type FlagTable<O> = { readonly [K in keyof O]-?: Flag<O[K]> }
 
 /** A condition on several flags that are each valid on their own. */
 export interface Rule<O> {
-  /** The options that it reads; the rule is skipped when one of them is already invalid. */
+  /** The options that the rule reads; it is skipped when one of them is already invalid. */
   readonly about: readonly (keyof O)[]
   /** What is wrong and what to write instead; undefined when the rule holds. */
   readonly check: (options: O) => string | undefined
 }
 
-/** A program as seen from the command line. */
 export interface Command<O> {
-  /** As typed: `tidings` or `tidings dev`. */
+  /** The command as typed: `tidings` or `tidings dev`. */
   readonly name: string
   /** The full name of its subcommand: `tidings dev`. */
   readonly subcommand?: string
   readonly summary: string
   readonly flags: FlagTable<O>
   readonly rules: readonly Rule<O>[]
-  /** Options that this command sets itself, each with the reason why its flag is refused. */
+  /** Options that this command sets itself, each with the reason why its flag is rejected. */
   readonly decided: { readonly [K in keyof O]?: string }
+}
+
+/** Rejects a flag that would have no effect because another flag is missing. */
+export function noEffectWithout<O>(flags: FlagTable<O>, option: keyof O, needed: keyof O): Rule<O> {
+  const { name } = flags[needed]
+  return {
+    about: [option, needed],
+    check: (options) =>
+      options[needed] !== undefined || options[option] === flags[option].default
+        ? undefined
+        : `--${flags[option].name} has no effect without --${name}: add --${name}, or leave it out`,
+  }
 }

@@ -5,7 +5,7 @@ import type { FlagTable } from './flag.ts'
 import { helpText } from './help.ts'
 import { serverFlags } from './options.ts'
 
-test('the help starts with both usages, followed by one section per topic', () => {
+test('help: starts with both usages, followed by one section per topic', () => {
   const lines = helpText(serverCommand).split('\n')
   const usage = lines.indexOf('Usage:')
   assert.deepEqual(lines.slice(usage, usage + 3), [
@@ -31,7 +31,7 @@ test('the help starts with both usages, followed by one section per topic', () =
   )
 })
 
-test('the help of a flag shows its value, its meaning and its default', () => {
+test('help: shows the value, the meaning and the default of a flag', () => {
   const text = helpText(serverCommand)
   assert.ok(
     text.includes(
@@ -44,14 +44,14 @@ test('the help of a flag shows its value, its meaning and its default', () => {
   assert.ok(text.includes('\n  -h, --help\n'))
 })
 
-test('the help is not wider than the terminal or 100 columns', () => {
+test('help: is not wider than the terminal or 100 columns', () => {
   const widest = (text: string): number => Math.max(...text.split('\n').map((line) => line.length))
   assert.ok(widest(helpText(serverCommand)) <= 100)
   assert.ok(widest(helpText(serverCommand, 300)) <= 100)
   assert.ok(widest(helpText(serverCommand, 72)) <= 72)
 })
 
-test('the help of dev lists its own flag and omits the flags that it sets itself', () => {
+test('help: lists the flags of dev and omits those that dev sets itself', () => {
   const text = helpText(devCommand)
   assert.ok(text.includes('  tidings dev [flags]\n'))
   assert.ok(text.includes('--etcd-binary path'))

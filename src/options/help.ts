@@ -11,11 +11,10 @@ export interface ShownFlag {
   /** Empty for flags that need no value. */
   readonly placeholder: string
   readonly help: string
-  /** Undefined when no default is printed. */
   readonly default: string | undefined
 }
 
-/** The help of a command: its flags by topic, in the style of kube-apiserver. */
+/** The command's flags by topic, in the style of kube-apiserver. */
 export function helpText<O>(command: Command<O>, columns: number = columnsDefault): string {
   const width = Math.max(columnsMin, Math.min(columns, columnsDefault))
   const lines = [...wrap(command.summary, width), '', 'Usage:']
@@ -29,7 +28,7 @@ export function helpText<O>(command: Command<O>, columns: number = columnsDefaul
   return `${lines.join('\n')}\n`
 }
 
-/** The flags that this command accepts, by topic, sorted by name. */
+/** The flags that the command accepts, keyed by topic and sorted by name. */
 export function flagsByTopic<O>(command: Command<O>): ReadonlyMap<Topic, readonly ShownFlag[]> {
   const keys = (Object.keys(command.flags) as (keyof O)[]).filter(
     (key) => command.decided[key] === undefined,

@@ -7,14 +7,14 @@ import { formatQuantity, parseQuantity } from '../lib/go/quantity.ts'
  * to write instead. (Any error works: its message is printed after the name of the flag.)
  */
 export interface Kind<T> {
-  /** Represents the value in help and in error messages: `--name=<placeholder>`. */
+  /** Stands for the value in help and error messages: `--name=<placeholder>`. */
   readonly placeholder: string
-  /** True for flags that may be given without a value. */
+  /** Whether the flag may be given without a value. */
   readonly bare: boolean
-  /** Present for flags that may be repeated: joins the earlier value with the new one. */
+  /** Present for flags that may be repeated; merges the earlier value with the new one. */
   readonly merge?: (earlier: T, now: T) => T
   parse(text: string): T
-  /** The value as on a command line; undefined when there is no value to print. */
+  /** The value as written on a command line; undefined when there is none to print. */
   print(value: T): string | undefined
 }
 
@@ -23,7 +23,7 @@ export class Mistake extends Error {
   override readonly name = 'Mistake'
 }
 
-/** A text that must not be empty. `check` returns what is wrong; undefined for a valid value. */
+/** A non-empty string. `check` returns what is wrong, or undefined for a valid value. */
 export function text(
   placeholder: string,
   check: (value: string) => string | undefined = () => undefined,
@@ -40,7 +40,7 @@ export function text(
   }
 }
 
-/** An optional path. Its existence is not checked here: the code that opens it reports that. */
+/** Existence is not checked here: the code that opens the file reports it. */
 export const optionalPath: Kind<string | undefined> = optionalText('path')
 
 export function optionalText(placeholder: string): Kind<string | undefined> {
@@ -54,7 +54,7 @@ export const ipAddress: Kind<string> = text('ip', (value) => {
   return `${quote(value)} is not an IP address: write one such as 0.0.0.0, 127.0.0.1 or ::`
 })
 
-/** A whole number in a range. `zeroMeans` is the number that replaces 0, if any. */
+/** A whole number in a range. `zeroMeans` replaces 0, if given. */
 export function integer(range: {
   readonly min: number
   readonly max: number
@@ -78,7 +78,7 @@ export function integer(range: {
   }
 }
 
-/** Bytes, as Kubernetes writes them: 512Mi, 2Gi. 0 is allowed, and otherwise at least `min`. */
+/** Bytes in Kubernetes notation, such as 512Mi: 0, or at least `min`. */
 export function byteQuantity(min: number): Kind<number> {
   return {
     placeholder: 'bytes',
@@ -87,7 +87,7 @@ export function byteQuantity(min: number): Kind<number> {
       const bytes = parseQuantity(value)
       if (bytes === undefined || !Number.isSafeInteger(bytes)) {
         throw new Mistake(
-          `${quote(value)} is not a whole number of bytes: write such as 1536Mi or 2Gi`,
+          `${quote(value)} is not a whole number of bytes: write one such as 1536Mi or 2Gi`,
         )
       }
       if (bytes > 0 && bytes < min) {
@@ -99,7 +99,7 @@ export function byteQuantity(min: number): Kind<number> {
   }
 }
 
-export const port: Kind<number> = { ...integer({ min: 0, max: 65_535, noun: 'port' }) }
+export const port: Kind<number> = integer({ min: 0, max: 65_535, noun: 'port' })
 
 // A timer of Node has 31 bits of milliseconds; a longer one would fire at once.
 const durationMsMax = 2 ** 31 - 1
@@ -137,7 +137,7 @@ export const lifetime: Kind<number | 'never'> = {
     const ms = parseDuration(value)
     if (ms === 0) {
       throw new Mistake(
-        `${value} would keep everything until the store is full: write a duration such as 1h, or never if that is what you want`,
+        `${value} would retain everything until the store is full: write a duration such as 1h, or never if that is what you want`,
       )
     }
     if (ms < lifetimeMsMin) throw new Mistake(`${value} is too short: write 1s or more, or never`)
@@ -163,7 +163,7 @@ export const boolean: Kind<boolean> = {
   print: (value) => (value ? 'true' : 'false'),
 }
 
-/** One of several words. `refused` lists words of kube-apiserver, each with a reason. */
+/** One of several words. `refused` lists rejected words of kube-apiserver, each with a reason. */
 export function choice<const T extends string>(
   words: readonly T[],
   refused: Readonly<Record<string, string>> = {},
@@ -182,7 +182,7 @@ export function choice<const T extends string>(
   }
 }
 
-/** Values with commas between them, or a repeated flag, or both. `read` may normalise an item. */
+/** Comma-separated values, a repeated flag, or both. `read` may normalise an item. */
 export function list(placeholder: string, read: (item: string) => string): Kind<readonly string[]> {
   const unique = (items: readonly string[]): readonly string[] => {
     const twice = items.find((item, index) => items.indexOf(item) !== index)
@@ -200,7 +200,7 @@ export function list(placeholder: string, read: (item: string) => string): Kind<
 
 const quotedLengthMax = 80
 
-/** A value that is safe to print on a terminal: escaped, and at most about a line long. */
+/** Makes a value safe to print on a terminal: escaped, and at most about a line long. */
 export function quote(value: string): string {
   const short = value.length > quotedLengthMax ? `${value.slice(0, quotedLengthMax)}...` : value
   return JSON.stringify(short).replace(

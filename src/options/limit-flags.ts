@@ -10,7 +10,7 @@ export interface LimitOptions {
   readonly maxWatchDurationMs: number
   readonly maxEventBytes: number
   readonly maxWriteBytesPerSecond: number
-  /** 0 means the limit of the control group, or else the memory of the machine. */
+  /** 0 means the limit of the control group, or the memory of the machine without one. */
   readonly memoryLimitBytes: number
   readonly maxClientMemoryMib: number
   readonly maxClientMemoryPerUserMib: number
@@ -20,15 +20,15 @@ export interface LimitOptions {
   readonly eventRateLimitConfigFile: string | undefined
 }
 
-/** The maximum number of connections: a higher value would not limit anything. */
+/** The maximum number of connections; a higher value would not limit anything. */
 const inflightMax = 20_000
-/** A hundred times what a replica is built for: for more, an operator can set 0. */
+/** A hundred times what a replica is designed for; 0 removes the limit. */
 const watchesMax = 1_000_000
 const clientMemoryMibMax = 65_536
-/** With less, there is no room for events beside the program. */
+/** With less, the program leaves no memory for events. */
 export const memoryLimitBytesMin: number = 256 * 1024 * 1024
 
-/** The maximum that fits into one etcd transaction, together with its framing. */
+/** The largest event that fits into one etcd transaction with its framing. */
 const eventBytesMax = 1_000_000
 const writeBytesMax = 2 ** 40
 
@@ -59,7 +59,7 @@ export const limitFlags: FlagTable<LimitOptions> = {
     topic: 'Limits',
     kind: integer({ min: 0, max: watchesMax }),
     default: 5000,
-    help: 'Maximum number of open watches of one user, who also gets no more than as many as are still free. The default is at most a quarter of --max-watches. 0 means no limit.',
+    help: 'Maximum number of open watches of one user, who may also hold at most as many as are still free. The default is at most a quarter of --max-watches. 0 means no limit.',
   },
   maxWatchDurationMs: {
     name: 'max-watch-duration',
@@ -87,7 +87,7 @@ export const limitFlags: FlagTable<LimitOptions> = {
     topic: 'Limits',
     kind: byteQuantity(memoryLimitBytesMin),
     default: 0,
-    help: 'Memory that the process may take, such as 512Mi or 2Gi, at least 256Mi. Caches, recent changes and the memory held for clients are sized by it: with 1.5 GiB or more they are as large as they get. Users, namespaces and mirrored clusters that hold many bytes of events may store less as the part of the events fills up, and a replica whose events do not fit says so and is not ready until enough have expired. The limit of the control group (of the container) and the memory of the machine count if they are less; 0 means that only they do.',
+    help: 'Memory that the process may use, such as 512Mi or 2Gi, at least 256Mi. It determines the size of caches, recent changes and the memory held for clients, which reach their maximum at 1.5 GiB. As the memory for events fills up, users, namespaces and mirrored clusters with many bytes of events may store less, and a replica whose events do not fit reports that and is not ready until enough have expired. The limit of the control group (of the container) and the memory of the machine apply if they are lower; 0 means that only they apply.',
   },
   maxClientMemoryMib: {
     name: 'max-client-memory',
@@ -115,14 +115,14 @@ export const limitFlags: FlagTable<LimitOptions> = {
     topic: 'Limits',
     kind: integer({ min: 1, max: 20_000 }),
     default: 2500,
-    help: 'Maximum number of connections of one user, at least 1, who also gets no more than as many as are still free of --max-connections. A connection counts for the first user that sends a request on it. Above the limit, that request gets 429 and the connection is closed.',
+    help: 'Maximum number of connections of one user, at least 1. A user may also hold at most as many as are still free of --max-connections. A connection counts for the first user that sends a request on it. Above the limit, that request gets 429 and the connection is closed.',
   },
   stalledResponseTimeoutMs: {
     name: 'stalled-response-timeout',
     topic: 'Limits',
     kind: duration({ positive: true }),
     default: 10_000,
-    help: 'How long a client may read nothing of a response or of a watch that has data to send, before it is aborted. A slow reader is not aborted: each 64 KiB that it reads restart the timer.',
+    help: 'How long a client may read nothing of a response or watch that has data to send before it is aborted. A slow reader is not aborted: each 64 KiB that it reads restarts the timer.',
   },
   eventRateLimitConfigFile: {
     name: 'event-rate-limit-config-file',

@@ -1,8 +1,6 @@
-import type { FlagTable, Rule } from './flag.ts'
-import { list, Mistake, optionalPath, quote, text } from './kinds.ts'
-import { noEffectWithout } from './rules.ts'
+import { type FlagTable, noEffectWithout, type Rule } from './flag.ts'
+import { list, Mistake, optionalPath, optionalText, quote, text } from './kinds.ts'
 
-/** Authentication with ID tokens of an OpenID Connect issuer. */
 export interface OidcOptions {
   readonly oidcIssuerUrl: string | undefined
   readonly oidcClientId: string | undefined
@@ -12,7 +10,7 @@ export interface OidcOptions {
   readonly oidcUsernamePrefix: string | undefined
   readonly oidcGroupsClaim: string | undefined
   readonly oidcGroupsPrefix: string | undefined
-  /** Each is `name=value`. */
+  /** Items have the form `name=value`. */
   readonly oidcRequiredClaims: readonly string[]
   readonly oidcSigningAlgorithms: readonly string[]
 }
@@ -23,20 +21,18 @@ const oidcAlgorithms = [
   ...['PS256', 'PS384', 'PS512'],
 ]
 
-const optionalText = { ...optionalPath, placeholder: 'text' }
-
 export const oidcFlags: FlagTable<OidcOptions> = {
   oidcIssuerUrl: {
     name: 'oidc-issuer-url',
     topic: 'Access',
-    kind: { ...optionalPath, placeholder: 'url', parse: issuerUrl },
+    kind: { ...optionalText('url'), parse: issuerUrl },
     default: undefined,
     help: 'The https URL of an OpenID Connect issuer whose ID tokens are accepted. Needs --oidc-client-id.',
   },
   oidcClientId: {
     name: 'oidc-client-id',
     topic: 'Access',
-    kind: optionalText,
+    kind: optionalText('text'),
     default: undefined,
     help: 'The audience (aud) that ID tokens must have.',
   },
@@ -45,7 +41,7 @@ export const oidcFlags: FlagTable<OidcOptions> = {
     topic: 'Access',
     kind: optionalPath,
     default: undefined,
-    help: 'PEM file with the certificate authorities that verify the certificate of the issuer. Checked for changes once a second. Without it, the public authorities that Node trusts.',
+    help: 'PEM file with the certificate authorities that verify the certificate of the issuer. Checked for changes once a second. Default: the public authorities that Node trusts.',
   },
   oidcUsernameClaim: {
     name: 'oidc-username-claim',
@@ -57,21 +53,21 @@ export const oidcFlags: FlagTable<OidcOptions> = {
   oidcUsernamePrefix: {
     name: 'oidc-username-prefix',
     topic: 'Access',
-    kind: optionalText,
+    kind: optionalText('text'),
     default: undefined,
     help: 'Prefix of user names. Without it, the prefix is the issuer and a #, or nothing if the claim is email; - means no prefix.',
   },
   oidcGroupsClaim: {
     name: 'oidc-groups-claim',
     topic: 'Access',
-    kind: optionalText,
+    kind: optionalText('text'),
     default: undefined,
     help: 'Claim that names the groups: a string or a list of strings. Without it, users of ID tokens have no groups.',
   },
   oidcGroupsPrefix: {
     name: 'oidc-groups-prefix',
     topic: 'Access',
-    kind: optionalText,
+    kind: optionalText('text'),
     default: undefined,
     help: 'Prefix of group names. Without it, a token with a group that starts with system: is refused.',
   },

@@ -45,7 +45,7 @@ export interface Options
 
   readonly trustLoopback: boolean
 
-  /** At least one, all of one scheme: http or https. No trailing slash. */
+  /** Not empty; all http or all https, without trailing slashes. */
   readonly etcdServers: readonly string[]
   readonly etcdCaFile: string | undefined
   readonly etcdCertFile: string | undefined
@@ -53,10 +53,10 @@ export interface Options
   /** Starts with a slash and does not end with one. */
   readonly etcdPrefix: string
   readonly etcdHealthcheckTimeoutMs: number
-  /** 0 means that it is read from etcd's metrics. */
+  /** 0 reads it from etcd's metrics. */
   readonly etcdQuotaBytes: number
   readonly groupCommit: boolean
-  /** 0 means never. */
+  /** 0 disables compaction. */
   readonly etcdCompactionIntervalMs: number
   /** Counted from the last change of an event. */
   readonly eventTtlMs: number | 'never'
@@ -76,7 +76,7 @@ export interface Options
 export type TlsVersion = 'VersionTLS12' | 'VersionTLS13'
 export type LoggingFormat = 'text' | 'json'
 
-/** With more, one connection could hold memory for streams that no limit has counted yet. */
+/** With more, one connection could use memory for streams that no limit has counted yet. */
 const http2StreamsMax = 1000
 const http2StreamsDefault = 100
 
@@ -94,7 +94,7 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Serving',
     kind: port,
     default: 6443,
-    help: 'Port for HTTPS (HTTP/2 and HTTP/1.1). 0 means any free port, which is printed in the log.',
+    help: 'Port for HTTPS (HTTP/2 and HTTP/1.1). 0 means any free port, which is logged.',
   },
   insecurePort: {
     name: 'insecure-port',
@@ -168,7 +168,7 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Access',
     kind: boolean,
     default: true,
-    help: 'Let processes on this host read health, version and metrics without credentials. Turn it off when a proxy on this host forwards connections of remote clients without PROXY protocol headers: all of them would seem to come from this host.',
+    help: 'Let processes on this host read health, version and metrics without credentials. Turn it off when a proxy on this host forwards connections of remote clients without PROXY protocol headers: all of them would appear to come from this host.',
   },
   ...authorizationFlags,
   ...auditFlags,
@@ -178,14 +178,14 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Storage',
     kind: list('urls', etcdEndpoint),
     default: [],
-    help: 'Members of the etcd cluster, with commas between them or the flag repeated, all http or all https, such as https://etcd-0:2379. Required.',
+    help: 'Comma-separated members of the etcd cluster, all http or all https, such as https://etcd-0:2379. May be repeated. Required.',
   },
   etcdCaFile: {
     name: 'etcd-cafile',
     topic: 'Storage',
     kind: optionalPath,
     default: undefined,
-    help: "PEM file with the certificate authorities that verify etcd's certificate. Checked for changes once a second. Without it, the public authorities that Node trusts.",
+    help: "PEM file with the certificate authorities that verify etcd's certificate. Checked for changes once a second. Default: the public authorities that Node trusts.",
   },
   etcdCertFile: {
     name: 'etcd-certfile',
@@ -227,21 +227,21 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Storage',
     kind: duration({ positive: false }),
     default: 300_000,
-    help: 'How often one of the replicas compacts etcd. The history of the last interval is kept. Compaction affects the whole etcd, not only --etcd-prefix. At least 1m; 0 turns it off, and another program must then compact etcd.',
+    help: 'How often one of the replicas compacts etcd. The history of the last interval is retained. Compaction affects the whole etcd, not only --etcd-prefix. At least 1m; 0 turns it off, and another program must then compact etcd.',
   },
   eventTtlMs: {
     name: 'event-ttl',
     topic: 'Storage',
     kind: lifetime,
     default: 3_600_000,
-    help: 'How long an event is kept after its last change, unless --retention-policy-file has a rule for it. With never, events do not expire and etcd fills up. At least 1s.',
+    help: 'How long an event is retained after its last change, unless --retention-policy-file has a rule for it. With never, events do not expire and etcd fills up. At least 1s.',
   },
   retentionPolicyFile: {
     name: 'retention-policy-file',
     topic: 'Storage',
     kind: optionalPath,
     default: undefined,
-    help: 'File with rules for how long events are kept, by cluster, namespace, type, reason, kind and controller, and with budgets for namespaces and clusters; --event-ttl applies to events that no rule matches. Changes are picked up while running and apply to stored events. Give all replicas the same file.',
+    help: 'File with rules for how long events are retained, by cluster, namespace, type, reason, kind and controller, and with budgets for namespaces and clusters; --event-ttl applies to events that no rule matches. The server checks it for changes once a second and applies them to stored events. Give all replicas the same file.',
   },
   groupCommit: {
     name: 'group-commit',

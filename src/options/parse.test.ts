@@ -150,7 +150,7 @@ for (const [args, changed] of accepted) {
   })
 }
 
-test('the parsed options and their lists are frozen', () => {
+test('parseFlags freezes the options and their lists', () => {
   const result = parseFlags(serverCommand, [etcd])
   assert.equal(result.kind, 'run')
   assert.ok(Object.isFrozen(result.options))
@@ -251,11 +251,11 @@ const refused: readonly (readonly [readonly string[], ...string[]])[] = [
   ],
   [
     ['--event-ttl=0'],
-    '--event-ttl: 0 would keep everything until the store is full: write a duration such as 1h, or never if that is what you want',
+    '--event-ttl: 0 would retain everything until the store is full: write a duration such as 1h, or never if that is what you want',
   ],
   [
     ['--event-ttl=0s'],
-    '--event-ttl: 0s would keep everything until the store is full: write a duration such as 1h, or never if that is what you want',
+    '--event-ttl: 0s would retain everything until the store is full: write a duration such as 1h, or never if that is what you want',
   ],
   [['--event-ttl=500ms'], '--event-ttl: 500ms is too short: write 1s or more, or never'],
   [['--event-ttl=-1h'], '--event-ttl: -1h is too short: write 1s or more, or never'],
@@ -362,13 +362,13 @@ for (const [args, ...mistakes] of refused) {
 }
 
 describe('parseFlags', () => {
-  test('an empty command line is refused because --etcd-servers is missing', () => {
+  test('rejects an empty command line because --etcd-servers is missing', () => {
     assert.deepEqual(mistakesOf([]), [
       '--etcd-servers is required: write --etcd-servers=http://127.0.0.1:2379, or use "tidings dev"',
     ])
   })
 
-  test('all mistakes are reported in one run, each once', () => {
+  test('reports all mistakes in one run, each once', () => {
     const args = [
       '--secure-prt=1',
       '--request-timeout=1x',
@@ -389,13 +389,13 @@ describe('parseFlags', () => {
     ])
   })
 
-  test('an invalid flag is not reported again by the rules about it', () => {
+  test('does not report an invalid flag again by the rules about it', () => {
     assert.deepEqual(mistakesOf(['--etcd-servers=nonsense', '--etcd-cafile=x']), [
       '--etcd-servers: "nonsense" is not an address: write scheme, host and port only, such as http://127.0.0.1:2379',
     ])
   })
 
-  test('certificate files are accepted for https to etcd', () => {
+  test('accepts certificate files for https to etcd', () => {
     const args = [
       '--etcd-servers=https://a:2379',
       '--etcd-cafile=ca',
@@ -405,18 +405,18 @@ describe('parseFlags', () => {
     assert.equal(parseFlags(serverCommand, args).kind, 'run')
   })
 
-  test('--help and -h work despite other mistakes', () => {
+  test('accepts --help and -h despite other mistakes', () => {
     for (const args of [['--help'], ['-h'], ['--nonsense', '-h', '--secure-port=x']]) {
       assert.equal(parseFlags(serverCommand, args).kind, 'help')
     }
   })
 
-  test('--version works without --etcd-servers, but not with a mistake', () => {
+  test('accepts --version without --etcd-servers, but not with a mistake', () => {
     assert.deepEqual(parseFlags(serverCommand, ['--version']), { kind: 'version' })
     assert.equal(parseFlags(serverCommand, ['--version', '--nonsense']).kind, 'mistakes')
   })
 
-  test('parseFlags never throws, whatever the arguments', () => {
+  test('never throws, whatever the arguments', () => {
     const words = fc.oneof(
       anyText,
       fc.string().map((text) => `--${text}`),
@@ -440,7 +440,7 @@ describe('parseFlags', () => {
 })
 
 describe('tidings dev', () => {
-  test('tidings dev runs without --etcd-servers and accepts the server flags and its own', () => {
+  test('runs without --etcd-servers and accepts the server flags and its own', () => {
     const result = parseFlags(devCommand, ['--etcd-binary=/opt/etcd', '-v=2'])
     assert.deepEqual(result, {
       kind: 'run',
@@ -459,7 +459,7 @@ describe('tidings dev', () => {
     })
   })
 
-  test('--context and --clusters-file are refused where they would have no effect', () => {
+  test('rejects --context and --clusters-file where they would have no effect', () => {
     assert.deepEqual(parseFlags(devCommand, ['--context=prod']), {
       kind: 'mistakes',
       mistakes: ['--context has no effect without --mirror: add --mirror'],
@@ -467,19 +467,19 @@ describe('tidings dev', () => {
     assert.deepEqual(parseFlags(devCommand, ['--mirror', '--clusters-file=x']), {
       kind: 'mistakes',
       mistakes: [
-        '--mirror and --clusters-file cannot be combined: --mirror writes a clusters file of its own',
+        '--mirror and --clusters-file cannot be combined: --mirror writes its own clusters file',
       ],
     })
   })
 
-  test('tidings dev refuses a flag that it sets itself, together with its value', () => {
+  test('rejects a flag that it sets itself, together with its value', () => {
     assert.deepEqual(parseFlags(devCommand, ['--etcd-servers', 'http://a:1']), {
       kind: 'mistakes',
       mistakes: ['--etcd-servers: tidings dev starts its own etcd: leave the flag out'],
     })
   })
 
-  test('tidings dev does not suggest a flag that it refuses', () => {
+  test('does not suggest a flag that it rejects', () => {
     assert.deepEqual(parseFlags(devCommand, ['--etcd-cafil=x']), {
       kind: 'mistakes',
       mistakes: ['unknown flag --etcd-cafil: "tidings dev --help" lists all flags'],

@@ -7,13 +7,13 @@ export type ParseResult<O> =
   | { readonly kind: 'run'; readonly options: Readonly<O> }
   | { readonly kind: 'help'; readonly text: string }
   | { readonly kind: 'version' }
-  /** At least one, in the order in which they were found; each says what to write instead. */
+  /** At least one, in the order found; each says what to write instead. */
   | { readonly kind: 'mistakes'; readonly mistakes: readonly string[] }
 
 /**
- * Parses the arguments of a command (without the names of program and command) in pflag's syntax.
- * Never throws, and reports all mistakes at once. As with pflag, `--help` always works, and
- * `--version` works only when the other arguments are valid.
+ * Parses the arguments of a command (without the names of the program and the command) in pflag's
+ * syntax. Never throws; reports all mistakes at once. As with pflag, `--help` always works, and
+ * `--version` only when the other arguments are valid.
  *
  * It differs from pflag where pflag would hide a mistake: a flag that is not a list may be given
  * only once, and a value that looks like a flag must be written after `=`.
@@ -49,7 +49,7 @@ class Scan<O extends object> {
   readonly #args: readonly string[]
   #next = 0
   readonly #values = new Map<keyof O, unknown>()
-  /** The values that were written for each option whose flag is not a list. */
+  /** The values given for each option whose flag is not a list. */
   readonly #seen = new Map<keyof O, string[]>()
   readonly #broken = new Set<keyof O>()
 
@@ -125,13 +125,13 @@ class Scan<O extends object> {
       return
     }
     try {
-      this.#keep(key, flag, value)
+      this.#store(key, flag, value)
     } catch (error) {
       this.#mistake(key, `${written.shown}: ${error instanceof Error ? error.message : error}`)
     }
   }
 
-  #keep<K extends keyof O>(key: K, flag: Flag<O[K]>, text: string): void {
+  #store<K extends keyof O>(key: K, flag: Flag<O[K]>, text: string): void {
     const value = flag.kind.parse(text)
     if (flag.kind.merge === undefined) {
       const seen = this.#seen.get(key) ?? []
@@ -143,7 +143,7 @@ class Scan<O extends object> {
     this.#values.set(key, earlier === undefined ? value : flag.kind.merge(earlier, value))
   }
 
-  /** The next argument, if it can be the value of `flag`. */
+  /** Takes the next argument if it can be the value of `flag`. */
   #valueAfter(flag: Flag<O[keyof O]>): string | undefined {
     if (flag.kind.bare) return 'true'
     const following = this.#args[this.#next]
@@ -252,7 +252,7 @@ function nearestName<O>(command: Command<O>, name: string): string | undefined {
     : undefined
 }
 
-/** The Levenshtein distance: insertions, deletions and substitutions between two words. */
+/** The Levenshtein distance. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (const [i, letter] of [...from].entries()) {

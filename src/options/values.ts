@@ -34,7 +34,7 @@ function brokenEndpoint(item: string): string {
   return `${quote(item)} is not an address: write scheme, host and port only, such as ${example}`
 }
 
-/** What is wrong with a value of `--etcd-prefix`. */
+/** Returns what is wrong with a value of `--etcd-prefix`. */
 export function etcdPrefixMistake(value: string): string | undefined {
   if (!value.startsWith('/')) {
     const corrected = `/${value.replace(/\/+$/, '')}`
@@ -53,7 +53,7 @@ export function etcdPrefixMistake(value: string): string | undefined {
 const groupLengthMax = 253
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
-/** What is wrong with a value of `--events-group`: it must be a DNS name of two parts or more. */
+/** Returns what is wrong with `--events-group`, which must be a DNS name of two or more parts. */
 export function eventsGroupMistake(value: string): string | undefined {
   const labels = value.split('.')
   const isValid =
@@ -65,7 +65,7 @@ export function eventsGroupMistake(value: string): string | undefined {
   )
 }
 
-/** What is wrong with the name of a cluster: it must be a DNS label. */
+/** Returns what is wrong with the name of a cluster, which must be a DNS label. */
 export function labelMistake(value: string): string | undefined {
   if (label.test(value)) return undefined
   return `${quote(value)} is not the name of a cluster: write lower-case letters, digits and hyphens, at most 63, such as prod-eu`

@@ -1,12 +1,11 @@
-/** Changes stored events: decides on the newest state, checks limits, writes, retries. */
+/** Changes stored events: decides on the latest state, checks limits, writes, retries. */
 import type { Event } from '../api/event.ts'
 import { entityTooLarge, isStatus } from '../api/status.ts'
 import type { ShownEvent } from '../codec/event/event-bytes.ts'
 import { encodeEvent } from '../codec/event/event-json.ts'
 import { recorded } from '../lib/tracing/span.ts'
-import type { EventWrites } from '../storage/counted-writes.ts'
 import { StorageError } from '../storage/errors.ts'
-import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
+import type { EventKey, EventStorage, EventWrites, StoredEvent } from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
 import { refundFailed, type WriteAdmission, writeOf } from './admission/write-admission.ts'
 import { withManagedFields } from './apply/managed-fields.ts'
@@ -14,7 +13,7 @@ import { inApiTerms, type ResourceNames } from './storage-errors.ts'
 import { type CurrentEvent, readEvent } from './stored-event.ts'
 import type { Updated, WriteOptions } from './writes.ts'
 
-/** What to do with an event. `mark-deleted`: finalizers keep it, so it is only marked. */
+/** What to do with an event. One with finalizers is only marked as deleted. */
 export interface Decision {
   readonly kind: 'create' | 'update' | 'mark-deleted' | 'remove'
   readonly event: Event
@@ -25,7 +24,6 @@ interface Decided {
   readonly body: Buffer
 }
 
-/** The result of a change. */
 export interface Changed extends Updated {
   readonly decision: Decision
 }
@@ -48,7 +46,7 @@ export interface ChangesOptions {
   readonly names: ResourceNames
   /** The largest event that is stored. */
   readonly eventBytesMax: number
-  /** Undefined: every write is admitted. */
+  /** Every write is admitted when undefined. */
   readonly admission: Pick<WriteAdmission, 'admit'> | undefined
 }
 
@@ -67,7 +65,7 @@ export class EventChanges {
     this.#admission = admission
   }
 
-  /** For clients that did not request field owners: an event too large with them loses them. */
+  /** Like `change`, but drops the field owners, which the client did not request, if they do not fit. */
   async changeOwned(key: EventKey, options: WriteOptions, decide: Decide): Promise<Changed> {
     let isOwned = false
     try {
@@ -85,7 +83,7 @@ export class EventChanges {
     }
   }
 
-  /** Decides on the newest state, and writes the result, or for a dry run only returns it. */
+  /** Decides on the latest state and writes the result; a dry run only returns it. */
   async change(key: EventKey, options: WriteOptions, decide: Decide): Promise<Changed> {
     if (options.isDryRun) {
       const stored = await inApiTerms(this.find(key), this.#names, { isRead: true })
@@ -108,7 +106,7 @@ export class EventChanges {
     return changed(decision, unwritten(key, body, stored.version))
   }
 
-  /** Runs the decision once. The body is the stored buffer itself if nothing changes. */
+  /** Decides once. The body is the stored buffer itself if nothing changes. */
   #decided(
     key: EventKey,
     stored: StoredEvent | undefined,
@@ -120,7 +118,7 @@ export class EventChanges {
     const { kind, event } = decision
     const body = event === current?.old ? current.stored.body : encodeEvent(event)
     if (kind === 'remove') return { decision, body }
-    // Equal bytes are an equal event, so nothing is written.
+    // Equal bytes mean an equal event, so nothing is written.
     if (stored !== undefined && body.equals(stored.body)) return { decision, body: stored.body }
     // No limit on writes may prevent a delete.
     if (kind !== 'mark-deleted') this.checkLimits(key, { event, body, stored }, options)
@@ -137,9 +135,8 @@ export class EventChanges {
   }
 
   /**
-   * Checks the limits of the event to store. This is the last check, so that a caller is not
-   * charged for an event that fails another one. An event above the limit, from before the limit
-   * was lowered, may become smaller.
+   * Checks the limits of the event to store. This must be the last check, since it charges the
+   * caller. An event that exceeds a limit lowered since may still become smaller.
    */
   checkLimits(key: EventKey, written: Written, { isDryRun, writer }: WriteOptions): void {
     const { body, stored } = written

@@ -51,7 +51,7 @@ class Storage {
   collectionDelete(semaphore = removalSemaphore()): CollectionDelete {
     const storage = this as Pick<EventStorage, 'update' | 'get'> as EventStorage
     return new CollectionDelete(
-      new EventRegistry({ storage, group: eventsGroup('events.k8s.io') }),
+      new EventRegistry({ storage, writes: storage, group: eventsGroup('events.k8s.io') }),
       semaphore,
     )
   }
@@ -93,7 +93,7 @@ function names(events: readonly StoredEvent[]): readonly string[] {
 describe('CollectionDelete', () => {
   const plain = { selector: undefined, deletion: options, signal }
 
-  test('one collection deletes 100 events concurrently, all collections together 200', async () => {
+  test('deletes 100 events of one collection concurrently, and 200 of all collections', async () => {
     const events = many(450)
     const storage = new Storage(events)
     await storage
@@ -113,7 +113,7 @@ describe('CollectionDelete', () => {
     assert.equal(shared.concurrencyMax, 200)
   })
 
-  test('large events are deleted a few at a time', async () => {
+  test('deletes large events a few at a time', async () => {
     const events = many(20, { note: 'x'.repeat(100_000) })
     const storage = new Storage(events)
     await storage.collectionDelete().remove(inPieces(events), plain)
@@ -121,7 +121,7 @@ describe('CollectionDelete', () => {
     assert.equal(storage.concurrencyMax, 2)
   })
 
-  test('an event that is gone, was replaced or no longer matches is not deleted', async () => {
+  test('does not delete an event that is gone, was replaced or no longer matches', async () => {
     const labels = { of: 'one' }
     const listed = ['gone', 'replaced', 'relabelled', 'changed', 'same'].map((name) =>
       storedAs(name, { labels }),
@@ -139,7 +139,7 @@ describe('CollectionDelete', () => {
     assert.deepEqual(storage.removed, ['changed', 'same'])
   })
 
-  test('a failure ends the delete after its slice', async () => {
+  test('stops after the slice with a failure', async () => {
     const events = many(250)
     const storage = new Storage(events)
     storage.failing.set('e-120', 'corrupt').set('e-130', 'unavailable')
@@ -157,7 +157,7 @@ describe('CollectionDelete', () => {
     })
   })
 
-  test('an error says whether anything was deleted, and when to retry', async () => {
+  test('reports whether anything was deleted, and when to retry', async () => {
     const errorOf = async (failing: string, kind: StorageErrorKind): Promise<string> => {
       const events = many(3)
       const storage = new Storage(events)
@@ -188,7 +188,7 @@ describe('CollectionDelete', () => {
     assert.match(await errorOf('e-1', 'conflict'), /^409 .*kept changing/)
   })
 
-  test('an error of the list says the same', async () => {
+  test('reports the same for an error of the list', async () => {
     const events = many(1)
     const cause = new StorageError({ kind: 'unavailable', message: '' })
     const pieces = async function* (): AsyncGenerator<readonly StoredEvent[]> {
@@ -205,7 +205,7 @@ describe('CollectionDelete', () => {
     )
   })
 
-  test('no slice starts after the timeout', async () => {
+  test('starts no slice after the timeout', async () => {
     const events = many(150)
     const storage = new Storage(events)
     const end = new AbortController()
@@ -218,7 +218,7 @@ describe('CollectionDelete', () => {
     assert.equal(storage.removed.length, 100)
   })
 
-  test('a dry run deletes nothing', async () => {
+  test('deletes nothing in a dry run', async () => {
     const events = many(3)
     const storage = new Storage(events)
     const deletion = { ...options, isDryRun: true }

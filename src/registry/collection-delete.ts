@@ -1,4 +1,4 @@
-/** Deletes the events of a list, in slices, so that other writes can run in between. */
+/** Deletes the events of a list in slices, so that other writes can run in between. */
 import { setImmediate } from 'node:timers/promises'
 import { isStatus, StatusError, timedOut } from '../api/status.ts'
 import { Semaphore } from '../lib/semaphore.ts'
@@ -8,9 +8,9 @@ import type { EventRegistry } from './registry.ts'
 import { statusOfStorageError } from './storage-errors.ts'
 import type { DeleteOptions } from './writes.ts'
 
-/** Events of one collection that are deleted concurrently: what fits into one transaction. */
+/** Concurrent deletes of one collection: as many as fit into one transaction. */
 const sliceItems = 100
-/** Every event is decoded before it is deleted; decoding this many bytes takes some 10 ms. */
+/** Every event is decoded before it is deleted, which takes some 10 ms for this many bytes. */
 const sliceBytes = 256 * 1024
 /** Concurrent slices of all collections: just enough to keep the datastore busy. */
 const slicesMax = 2
@@ -24,7 +24,7 @@ export interface RemovalOptions {
   /** The selector of the list. An event that no longer matches it is not deleted. */
   readonly selector: EventSelector | undefined
   readonly deletion: DeleteOptions
-  /** When it aborts, no further slice starts; a slice that has started is completed. */
+  /** Prevents further slices from starting; a slice that has started is completed. */
   readonly signal: AbortSignal
 }
 
@@ -38,8 +38,8 @@ export class CollectionDelete {
   }
 
   /**
-   * Deletes the listed events, but not an event that was created under the same name since. Events
-   * that are already deleted are skipped; the first slice with another failure is the last one.
+   * Deletes the listed events, but not events recreated since under the same names. Skips events
+   * that are already deleted. Stops after the first slice with another failure.
    */
   async remove(
     pieces: AsyncIterable<readonly StoredEvent[]>,
@@ -78,7 +78,7 @@ export class CollectionDelete {
     )
   }
 
-  /** Replaces errors of the datastore, which would say that nothing was done. */
+  /** Rewords datastore errors, which would say that nothing was done. */
   #partlyDone(error: unknown): unknown {
     if (!(error instanceof StatusError && error.cause instanceof StorageError)) return error
     return statusOfStorageError(error.cause, this.#registry.names, { isPartlyDone: true })
@@ -100,7 +100,7 @@ function isDone({ status }: Outcome): boolean {
   return status === 'fulfilled'
 }
 
-/** Throws the first failure; a failure with an unknown outcome has precedence. */
+/** Throws the first failure; one with an unknown outcome takes precedence. */
 function throwFailure(outcomes: readonly Outcome[]): void {
   const failures = outcomes
     .filter((outcome) => outcome.status === 'rejected')

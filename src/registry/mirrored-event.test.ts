@@ -72,13 +72,13 @@ function start(lifetime: number | 'never' = 'never', recalls = true) {
   }
 }
 
-test('resourceVersions are compared as numbers of any length', () => {
+test('compares resourceVersions as numbers of any length', () => {
   assert.ok(compareResourceVersions('9', '10') < 0)
   assert.ok(compareResourceVersions('90071992547409931', '90071992547409930') > 0)
   assert.equal(compareResourceVersions('123', '123'), 0)
 })
 
-test('a mirrored event is stored as the origin has it, with the version in an annotation', async () => {
+test('stores an event as the origin has it, with the version in an annotation', async () => {
   const { put, stored } = start()
   assert.equal(await put(made('17', { annotations: { a: 'b' } })), 'stored')
   assert.deepEqual(stored()?.metadata, {
@@ -91,7 +91,7 @@ test('a mirrored event is stored as the origin has it, with the version in an an
   assert.equal(stored()?.type, 'Odd')
 })
 
-test('the annotations of an origin that is a mirror itself are replaced', async () => {
+test('replaces the annotations of an origin that is a mirror itself', async () => {
   const { put, stored } = start()
   const annotations = {
     'tidings.dev/origin-resource-version': '900',
@@ -200,7 +200,7 @@ for (const [title, puts, result, note] of cases) {
   }
 }
 
-test('an event that no mirror has written is replaced', async () => {
+test('replaces an event that no mirror has written', async () => {
   const { put, storage, stored } = start()
   const body = Buffer.from('{"metadata":{"name":"e","namespace":"a","uid":"u1"},"note":"by hand"}')
   await storage.update({ cluster: 'c', namespace: 'a', name: 'e' }, () => body)
@@ -208,7 +208,7 @@ test('an event that no mirror has written is replaced', async () => {
   assert.equal(stored()?.note, '5')
 })
 
-test('a writer of an earlier epoch writes nothing, and is told the later one', async () => {
+test('writes nothing in an earlier epoch, and reports the later one', async () => {
   const { put, stored } = start()
   await put(made('10'), 2)
   for (const isListed of [false, true]) {
@@ -219,14 +219,14 @@ test('a writer of an earlier epoch writes nothing, and is told the later one', a
   assert.equal(stored()?.note, '10')
 })
 
-test('a fenced write is refused', async () => {
+test('rejects a fenced write', async () => {
   const { put, storage } = start()
   storage.leader = 2
   await assert.rejects(put(made('5')), (error) => (error as StorageError).kind === 'fenced')
   assert.equal(storage.events.size, 0)
 })
 
-test('a listed event is skipped as expired only when it is older than retention and not stored', async () => {
+test('skips a listed event as expired only when it is older than retention and not stored', async () => {
   const { put, storage } = start(hourMs)
   assert.equal(await put(made('5', { msAgo: 2 * hourMs }), 0, true), 'expired')
   assert.equal(await put(made('5', { msAgo: hourMs / 2 }), 0, true), 'stored')
@@ -235,7 +235,7 @@ test('a listed event is skipped as expired only when it is older than retention 
   assert.equal(await put(made('7', { msAgo: 2 * hourMs })), 'stored', 'a watch is not filtered')
 })
 
-test('events that can never be stored are dropped with a reason', async () => {
+test('drops events that can never be stored, with a reason', async () => {
   const { put, storage } = start()
   assert.equal(await put(made('x')), 'invalid')
   assert.equal(await put(made('5', { name: 'a/b' })), 'invalid')
@@ -257,7 +257,7 @@ test('events that can never be stored are dropped with a reason', async () => {
   }
 })
 
-test('a delete is applied only to the same uid, not newer, and too young to have expired', async () => {
+test('deletes only an event with the same uid that is not newer and too young to have expired', async () => {
   const { put, remove, stored } = start()
   assert.equal(await remove(made('9')), 'absent')
   await put(made('10'))
@@ -269,7 +269,7 @@ test('a delete is applied only to the same uid, not newer, and too young to have
   assert.equal(stored(), undefined)
 })
 
-test('an event missing from a list is deleted only when it is young and not newer than the list', async () => {
+test('deletes an event missing from a list only when it is young and not newer than the list', async () => {
   const { put, storage, writer, target } = start()
   const missing = (listed: string, epoch = 0) => {
     const [stored] = storage.events.values()
@@ -297,7 +297,7 @@ function generator(seed: number): () => number {
   }
 }
 
-test('in any order of delivery, the newest version that was delivered is stored, and none goes back', async () => {
+test('stores the newest delivered version in any order of delivery, and never goes back', async () => {
   for (let seed = 1; seed <= 300; seed++) {
     const random = generator(seed)
     const { put, storage, stored } = start('never', seed % 2 === 0)
@@ -331,7 +331,7 @@ test('in any order of delivery, the newest version that was delivered is stored,
   }
 })
 
-test('an event that is too large is stored without annotations and the end of its note', async () => {
+test('stores an event that is too large without annotations and the end of its note', async () => {
   const eventBytesMax = 1_000
   const storage = new PlainStorage()
   const writer = new MirrorWriter({
@@ -374,7 +374,7 @@ test('an event that is too large is stored without annotations and the end of it
   assert.equal(kept, 'too-large', 'what cannot be cut is dropped')
 })
 
-test('a write that is not admitted is not made, and is charged once when it is', async () => {
+test('makes no write before it is admitted, and charges it once', async () => {
   const storage = new PlainStorage()
   const charged: number[] = []
   let isFull = true

@@ -1,18 +1,17 @@
 /**
  * The write path of mirrors. It stores events as their origin has them, without validation and with
- * the origin's uid and times; no request of a client reaches it.
+ * the origin's uid and times; no client request reaches it.
  *
- * Every write is safe to repeat and safe to come late: it compares versions of the origin, and it
- * carries a fence, so that a replica that is no longer elected writes nothing.
+ * Every write may be repeated and may arrive late: it compares versions of the origin, and it carries
+ * a fence, so that a replica that is no longer elected writes nothing.
  */
 import type { Event } from '../api/event.ts'
 import { StatusError } from '../api/status.ts'
 import { isDnsLabel, pathSegmentNames } from '../api/validation/names.ts'
 import { isUnreadable, StorageError } from '../storage/errors.ts'
 import { isPart } from '../storage/event-scope.ts'
-import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
+import type { EventKey, EventStorage, Fence, StoredEvent } from '../storage/storage.ts'
 import { fieldsOf } from '../storage/stored-form.ts'
-import type { Fence } from '../storage/write-options.ts'
 import { type AdmittedWrite, type WriteAdmission, writeOf } from './admission/write-admission.ts'
 import {
   boundedBody,
@@ -28,7 +27,7 @@ import {
 } from './origin-version.ts'
 import { readEvent } from './stored-event.ts'
 
-/** An event is not deleted here when it was deleted at the origin so shortly before its expiry. */
+/** A delete at the origin this shortly before the event's expiry is not repeated here. */
 const ttlSlackMsMin = 60_000
 const ttlSlackShare = 0.1
 
@@ -38,23 +37,23 @@ export type DropReason = (typeof dropReasons)[number]
 
 export type WriteResult =
   | 'stored'
-  /** Stored without what made it larger than an event may be. */
+  /** Stored without the parts that made it too large. */
   | 'truncated'
-  /** Deleted here too. */
+  /** Deleted here as well. */
   | 'removed'
-  /** The same version is stored already. */
+  /** The same version is already stored. */
   | 'equal'
-  /** A newer version is stored already. */
+  /** A newer version is already stored. */
   | 'older'
   /** Not stored here, and so old that retention would have deleted it. */
   | 'expired'
-  /** Deleted at the origin, but kept here: it may have expired there. */
+  /** Deleted at the origin but retained here, since it may have expired there. */
   | 'kept'
-  /** Deleted at the origin, and not stored here. */
+  /** Deleted at the origin and not stored here. */
   | 'absent'
   | DropReason
 
-/** What all writes of a term have in common. */
+/** Common to all writes of a term. */
 export interface MirrorTarget {
   readonly cluster: string
   readonly epoch: number
@@ -63,15 +62,15 @@ export interface MirrorTarget {
 
 export interface MirrorWriterOptions {
   readonly storage: Pick<EventStorage, 'update'>
-  /** The event in a cache, which may be stale. */
+  /** Looks an event up in the cache, which may be stale. */
   readonly recall: (key: EventKey) => StoredEvent | undefined
-  /** The largest event that is stored whole; undefined: what etcd accepts. */
+  /** The largest event that is stored untruncated. Default: what etcd accepts. */
   readonly eventBytesMax?: number | undefined
-  /** Undefined: every write is admitted. */
+  /** Default: every write is admitted. */
   readonly admission?: Pick<WriteAdmission, 'admitMirrored'> | undefined
-  /** How long an event is kept here after its last change, in milliseconds. */
+  /** Milliseconds from the last change of an event until it expires here. */
   readonly lifetimeOf: (event: Pick<StoredEvent, 'key' | 'fields'>) => number | 'never'
-  /** Milliseconds since 1970; compared with the timestamps of events only. */
+  /** Milliseconds since 1970; compared only with the timestamps of events. */
   readonly now?: (() => number) | undefined
 }
 
@@ -79,7 +78,7 @@ export class MirrorWriter {
   readonly #options: MirrorWriterOptions
   readonly #now: () => number
   readonly #eventBytesMax: number
-  /** The charge for each state, so that an attempt that has to wait again encodes nothing. */
+  /** The charge for each state, so that a repeated attempt need not encode it again. */
   readonly #charges = new WeakMap<OriginEvent, AdmittedWrite | 'charged'>()
 
   constructor(options: MirrorWriterOptions) {
@@ -89,10 +88,11 @@ export class MirrorWriter {
   }
 
   /**
-   * Stores a state of the origin unless the same or a newer one is stored. `isListed`: it comes
-   * from a list, not from a watch. A list also has events that retention has deleted here: they are
-   * skipped as `expired`, else each list would bring them back. Rejects with a StorageError when
-   * the write can be repeated, has to wait (MirrorThrottled) or is fenced, and with LaterEpoch.
+   * Stores a state of the origin unless the same or a newer one is stored. `isListed` says that it
+   * comes from a list, not from a watch. A list also has events that retention has deleted here.
+   * They are skipped as `expired`; otherwise each list would bring them back. Rejects with a
+   * StorageError when the write can be repeated, has to wait (MirrorThrottled) or is fenced, and
+   * with LaterEpoch.
    */
   async put(
     target: MirrorTarget,
@@ -105,13 +105,13 @@ export class MirrorWriter {
       current === undefined && isListed && this.#isExpired(candidate)
         ? 'expired'
         : verdict(candidate, current)
-    // Most of a repeated list is stored already. That the cache has this version, or a newer one,
-    // proves that it was stored: versions never go back. If it was deleted since, that came later.
+    // Most of a repeated list is already stored. A cache with this version or a newer one proves
+    // that it was stored, since versions never go back. If it was deleted since, that came later.
     const known = this.#options.recall(candidate.key)
     const early = known === undefined ? 'write' : verdict(candidate, known)
     if (early !== 'write') return early
     try {
-      // An update that throws reads from etcd to decide again, so this must not be left to it.
+      // Charged before the update: one that throws would read from etcd and decide again.
       if (this.#charges.has(item) || decide(known) === 'write') this.#charge(candidate, item, known)
     } catch (error) {
       return dropReasonOf(error)
@@ -121,15 +121,15 @@ export class MirrorWriter {
       if (decided !== 'write') return { result: decided, body: undefined }
       const { body, isTruncated } = candidate.body()
       if (body.length > this.#eventBytesMax) return { result: 'too-large', body: undefined }
-      // Unless the update was expected to store nothing, this was done before.
+      // Already charged above, unless the cache made the write look unnecessary.
       this.#charge(candidate, item, current)
       return { result: isTruncated ? 'truncated' : 'stored', body }
     })
   }
 
   /**
-   * Deletes what was deleted at the origin, if that cannot be its expiry there: `item` is the last
-   * state with the version of the delete. A newer state and another uid are kept.
+   * Repeats a delete of the origin, unless it may have been an expiry there. `item` is the last state
+   * with the version of the delete. A newer state or an event with another uid is not deleted.
    */
   async delete(
     target: MirrorTarget,
@@ -151,7 +151,7 @@ export class MirrorWriter {
   }
 
   /**
-   * Deletes an event that a list of the origin, of version `listed`, does not have. Its age proves
+   * Deletes an event that is missing from a list of the origin of version `listed`, if its age proves
    * that it has not expired there.
    */
   async deleteMissing(
@@ -171,7 +171,7 @@ export class MirrorWriter {
     })
   }
 
-  /** Throws MirrorThrottled. A state that was charged is not charged again. */
+  /** Throws MirrorThrottled. Charges each state once. */
   #charge({ key, body }: Candidate, item: OriginEvent, stored: StoredEvent | undefined): void {
     const { admission } = this.#options
     const known = this.#charges.get(item)
@@ -222,7 +222,7 @@ export class MirrorWriter {
     return lifetimeMs !== 'never' && activeAt !== undefined && this.#now() - activeAt > lifetimeMs
   }
 
-  /** Whether the event, if it is gone at the origin, cannot have expired there. */
+  /** Whether the event is too young to have expired at the origin. */
   #isYoung(event: Event, originTtlMs: number): boolean {
     const activeAt = lastWriteMs(event)
     const slackMs = Math.max(ttlSlackMsMin, originTtlMs * ttlSlackShare)
@@ -235,13 +235,13 @@ interface Decision {
   readonly body: Buffer | 'remove' | undefined
 }
 
-/** A state of the origin that is to be stored. */
+/** A state of the origin that may be stored. */
 interface Candidate {
   readonly key: EventKey
   readonly uid: string
   readonly event: Event
   readonly version: OriginVersion
-  /** The body to store, with another version if given. Its own is encoded on the first call. */
+  /** The body to store, optionally with another version. Encoded once for its own version. */
   readonly body: (version?: OriginVersion) => MirroredBody
 }
 
@@ -267,7 +267,7 @@ function candidateOf(
 
 const NAME_LENGTH_MAX = 253
 
-/** Whether a path can have it as the name of an event, as for all that an API server accepts. */
+/** Whether a path can contain the name, which holds for all names that an API server accepts. */
 function isName(name: string): boolean {
   return (
     name.length <= NAME_LENGTH_MAX &&
@@ -278,11 +278,11 @@ function isName(name: string): boolean {
   )
 }
 
-/** What becomes of a candidate when this is stored. */
+/** Whether to write a candidate over the current event, and the result if not. */
 function verdict(candidate: Candidate, current: StoredEvent | undefined): WriteResult | 'write' {
   if (current === undefined) return 'write'
   const { uid, version } = heldBy(current)
-  // Not written by a mirror: the origin decides what is under this name.
+  // Not written by a mirror: the origin decides what this name holds.
   if (version === undefined) return 'write'
   if (version.epoch > candidate.version.epoch) throw new LaterEpoch(version.epoch)
   const order = compareOriginVersions(candidate.version, version)
@@ -292,8 +292,8 @@ function verdict(candidate: Candidate, current: StoredEvent | undefined): WriteR
 }
 
 /**
- * Whether only the epoch is new. After the origin was restored everything is listed again, and most
- * of it is as before: writing it anew would prolong its life.
+ * Whether only the epoch differs. After the origin was restored, everything is listed again, and most
+ * events are unchanged: writing them again would extend their lifetimes.
  */
 function isUnchanged(candidate: Candidate, current: StoredEvent, held: OriginVersion): boolean {
   if (candidate.version.resourceVersion !== held.resourceVersion) return false
@@ -304,11 +304,11 @@ function isMissing(error: unknown): boolean {
   return error instanceof StorageError && error.kind === 'missing'
 }
 
-/** Throws errors after which the write can be repeated. */
+/** Rethrows errors after which the write can be repeated. */
 function dropReasonOf(error: unknown): DropReason {
   if (isUnreadable(error)) return 'unreadable'
   if (error instanceof StorageError && error.kind === 'too-large') return 'too-large'
-  // The encoder refuses texts that do not fit into etcd.
+  // The encoder rejects strings that do not fit into etcd.
   if (error instanceof StatusError) return error.code === 413 ? 'too-large' : 'invalid'
   throw error
 }

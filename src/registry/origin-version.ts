@@ -26,19 +26,19 @@ export interface OriginVersion {
 export interface OriginEvent {
   readonly event: Event
   readonly resourceVersion: string
-  /** Its size on the wire. */
+  /** Size on the wire. */
   readonly bytes: number
 }
 
-/** What a stored event says about its origin. */
+/** The origin's uid and version of a stored event. */
 export interface Held {
   readonly uid: string
-  /** Undefined for an event that no mirror has written. */
+  /** Undefined for an event that was not written by a mirror. */
   readonly version: OriginVersion | undefined
 }
 
 /**
- * What is stored is of a later epoch than the writer's: the record of the epoch was lost. Nothing
+ * The stored event is of a later epoch than the writer's: the record of the epoch was lost. Nothing
  * was written.
  */
 export class LaterEpoch extends Error {
@@ -51,12 +51,12 @@ export class LaterEpoch extends Error {
   }
 }
 
-/** Whether the text is a resourceVersion that can be compared: a positive decimal number. */
+/** Whether the text is a comparable resourceVersion: a positive decimal number. */
 export function isResourceVersion(text: string): boolean {
   return /^[1-9][0-9]{0,38}$/.test(text)
 }
 
-/** Negative when `one` is older, 0 when they are equal. Compares numbers of any length. */
+/** Negative when `one` is older, 0 when both are equal. Compares numbers of any length. */
 export function compareResourceVersions(one: string, other: string): number {
   if (one.length !== other.length) return one.length - other.length
   if (one === other) return 0
@@ -69,8 +69,8 @@ export function compareOriginVersions(one: OriginVersion, other: OriginVersion):
 }
 
 /**
- * The body to store: the origin's object as it is, with its version in the annotations. An origin
- * that is a mirror itself has these annotations too; ours replace them.
+ * The body to store: the origin's object with its version in annotations. They replace those of an
+ * origin that is a mirror itself.
  */
 export function mirroredBody(event: Event, { epoch, resourceVersion }: OriginVersion): Buffer {
   const {
@@ -87,15 +87,14 @@ export function mirroredBody(event: Event, { epoch, resourceVersion }: OriginVer
   return encodeEvent({ ...event, metadata: { ...metadata, annotations: { ...others, ...marks } } })
 }
 
-/** The body to store, and whether it lacks something of the origin's object. */
 export interface MirroredBody {
   readonly body: Buffer
   readonly isTruncated: boolean
 }
 
 /**
- * The body to store, with at most so many bytes if possible: an event that is larger loses its
- * annotations and field owners, and then the end of its note. An annotation has its original size.
+ * The body to store, within `bytesMax` if possible: a larger event loses its annotations and field
+ * owners, and then the end of its note. An annotation records the original size.
  */
 export function boundedBody(event: Event, version: OriginVersion, bytesMax: number): MirroredBody {
   const whole = bodyIfEncodable(event, version)
@@ -107,16 +106,16 @@ export function boundedBody(event: Event, version: OriginVersion, bytesMax: numb
   const { note = '' } = event
   if (note === '') return { body: mirroredBody(bare, version), isTruncated: true }
   const marked = mirroredBody({ ...bare, note: CUT_MARK }, version)
-  const room = bytesMax - marked.length
-  const isWhole = lengthWithin(note, room + Buffer.byteLength(CUT_MARK)) === note.length
-  const kept = isWhole ? note : `${note.slice(0, lengthWithin(note, room))}${CUT_MARK}`
-  return { body: mirroredBody({ ...bare, note: kept }, version), isTruncated: true }
+  const noteBytesMax = bytesMax - marked.length
+  const isWhole = lengthWithin(note, noteBytesMax + Buffer.byteLength(CUT_MARK)) === note.length
+  const cut = isWhole ? note : `${note.slice(0, lengthWithin(note, noteBytesMax))}${CUT_MARK}`
+  return { body: mirroredBody({ ...bare, note: cut }, version), isTruncated: true }
 }
 
-/** At the end of a note that was cut. */
+/** Ends a truncated note. */
 const CUT_MARK = '…'
 
-/** Undefined when a text is too long to be encoded. */
+/** Undefined when a string is too long to be encoded. */
 function bodyIfEncodable(event: Event, version: OriginVersion): Buffer | undefined {
   try {
     return mirroredBody(event, version)
@@ -128,23 +127,22 @@ function bodyIfEncodable(event: Event, version: OriginVersion): Buffer | undefin
 
 const STEP_UNITS = 4096
 
-/** How many UTF-16 units of the text take at most so many bytes in JSON. Splits no character. */
+/** How many UTF-16 units of the text fit into `bytesMax` of JSON. Splits no character. */
 function lengthWithin(text: string, bytesMax: number): number {
   let end = 0
-  let room = bytesMax
+  let left = bytesMax
   for (let step = STEP_UNITS; step >= 1; step /= 8) {
     while (end < text.length) {
       const part = text.slice(end, end + step)
       const bytes = Buffer.byteLength(quotedJson(part)) - '""'.length
-      if (bytes > room) break
-      room -= bytes
+      if (bytes > left) break
+      left -= bytes
       end += part.length
     }
   }
   return (text.codePointAt(end - 1) ?? 0) > 0xffff ? end - 1 : end
 }
 
-/** Reads the version from the stored bytes. */
 export function heldBy({ body }: Pick<StoredEvent, 'body'>): Held {
   const { metadata } = JSON.parse(body.toString()) as {
     readonly metadata: {
@@ -165,8 +163,8 @@ function textIn(annotations: Readonly<Record<string, string>>, name: string): st
 }
 
 /**
- * When the event last happened, by its own timestamps, in milliseconds since 1970. Undefined when
- * it has none.
+ * When the event last happened, by its own timestamps, in milliseconds since 1970; undefined without
+ * any.
  */
 export function lastActivityMs(event: Event): number | undefined {
   const { deprecatedLastTimestamp, eventTime, series } = event
@@ -179,8 +177,8 @@ export function lastActivityMs(event: Event): number | undefined {
 }
 
 /**
- * When the event was last written at its origin, by the times that the origin itself has set: those
- * of clients may be ahead. Earlier than the truth when the origin records no managed fields.
+ * When the event was last written at its origin, by the times that the origin set: those of clients
+ * may be ahead. Too early when the origin records no managed fields.
  */
 export function lastWriteMs(event: Event): number | undefined {
   return newest(serverTimes(event))

@@ -30,6 +30,7 @@ function registryOf(
   return new EventRegistry({
     admission,
     storage: storage as EventStorage,
+    writes: storage as EventStorage,
     eventBytesMax,
     group: eventsGroup('events.k8s.io'),
     now: () => Date.UTC(2026, 0, 1, 12, 30, 45, 678),
@@ -65,7 +66,7 @@ async function existing(): Promise<{
 describe('an update or an apply that creates', () => {
   const missing = { update: async (_: EventKey, change: Change) => change(undefined) }
 
-  test('an invalid resourceVersion is refused', async () => {
+  test('rejects an invalid resourceVersion', async () => {
     const registry = registryOf(missing as unknown as Partial<EventStorage>)
     const sent = { ...event, metadata: { ...event.metadata, resourceVersion: 'abc' } }
     const refusal = { code: 400, message: /parsing "abc": invalid syntax$/ }
@@ -82,7 +83,7 @@ describe('a generated name', () => {
   const taken = (ofKey: EventKey): StorageError =>
     new StorageError({ kind: 'exists', message: 'taken', key: ofKey })
 
-  test('a name that is taken is replaced by another one', async () => {
+  test('is replaced by another one when it is taken', async () => {
     const tried: string[] = []
     const created = await registryOf({
       create: async (at, body) => {
@@ -97,7 +98,7 @@ describe('a generated name', () => {
     assert.match(String(name), /^pod-[a-z0-9]{5}$/)
   })
 
-  test('the create fails after some names, and may be retried', async () => {
+  test('fails the create after some attempts, which may be retried', async () => {
     let tries = 0
     const registry = registryOf({
       create: async (at) => {
@@ -115,7 +116,7 @@ describe('a generated name', () => {
     assert.equal(tries, 8)
   })
 
-  test('no further name is tried when the outcome of the write is unknown', async () => {
+  test('is not replaced when the outcome of the write is unknown', async () => {
     let tries = 0
     const registry = registryOf({
       create: async () => {
@@ -131,7 +132,7 @@ describe('a generated name', () => {
 })
 
 describe('a new event', () => {
-  test('a new event has the current time, to the second, and a UID', async () => {
+  test('has the current time, to the second, and a UID', async () => {
     const { body } = await registryOf({
       create: async (at, bytes) => storedAs(at, bytes),
     }).create({ cluster: 'local', namespace: 'a' }, event, written)
@@ -145,7 +146,7 @@ describe('a new event', () => {
 })
 
 describe('an update', () => {
-  test('the resourceVersion of an update is empty, 0, or that of the stored event', async () => {
+  test('accepts an empty resourceVersion, 0, or that of the stored event', async () => {
     const { registry } = await existing()
     const update = async (resourceVersion?: string): Promise<unknown> => {
       const metadata =
@@ -163,7 +164,7 @@ describe('an update', () => {
     assert.equal(await update('seven'), 'BadRequest')
   })
 
-  test('an update that changes nothing returns the stored bytes', async () => {
+  test('returns the stored bytes when nothing changes', async () => {
     const { registry, changes } = await existing()
     await registry.update(key, event, written)
     await registry.patch(key, ({ old }) => ({ ...old }), written)
@@ -172,7 +173,7 @@ describe('an update', () => {
 })
 
 describe('a delete', () => {
-  test('a delete of an event that is not its target is a 404', async () => {
+  test('returns 404 for an event that is not its target', async () => {
     const { registry, changes } = await existing()
     const options = { isDryRun: false, preconditions: {} }
     await assert.rejects(registry.delete(key, { ...options, isTarget: () => false }), {
@@ -217,7 +218,7 @@ describe('the size limit of events', () => {
     return { registry: registryOf(storage, bytesMax, admission), stored: () => stored }
   }
 
-  test('the limit applies to creates, updates and patches, also to dry runs', async () => {
+  test('applies to creates, updates and patches, and to dry runs', async () => {
     const { registry, stored } = limited()
     for (const isDryRun of [true, false]) {
       const options = { ...written, isDryRun }
@@ -239,7 +240,7 @@ describe('the size limit of events', () => {
     assert.ok((stored()?.length ?? 0) < bytesMax)
   })
 
-  test('an event above the limit may become smaller, and may be deleted', async () => {
+  test('lets an event above the limit become smaller or be deleted', async () => {
     const guarded = (length: number): Event => annotated(length, { finalizers: ['a/b'] })
     const { body } = await registryOf({ create: async (at, bytes) => storedAs(at, bytes) }).create(
       { cluster: 'local', namespace: 'a' },
@@ -257,7 +258,7 @@ describe('the size limit of events', () => {
     assert.match(String(stored()), /deletionTimestamp/)
   })
 
-  test('a write is charged with all its bytes, after the size check', async () => {
+  test('is checked before a write is charged with all its bytes', async () => {
     const admitted: AdmittedWrite[] = []
     const admission = { admit: (_: Writer, write: AdmittedWrite) => admitted.push(write) }
     const { registry, stored } = limited(undefined, admission)
@@ -280,7 +281,7 @@ describe('the size limit of events', () => {
     )
   })
 
-  test('a write that failed is refunded, unless its outcome is unknown', async () => {
+  test('refunds a failed write unless its outcome is unknown', async () => {
     let charged = 0
     const admission = {
       admit: (ada: Writer) => {

@@ -7,17 +7,28 @@ import type { FieldError } from '../api/validation/field-error.ts'
 import type { ShownEvent } from '../codec/event/event-bytes.ts'
 import { encodeEvent } from '../codec/event/event-json.ts'
 import { recorded } from '../lib/tracing/span.ts'
-import type { EventWrites } from '../storage/counted-writes.ts'
 import { isUnreadable, StorageError } from '../storage/errors.ts'
-import type { EventKey, EventStorage, ReadOptions, StoredEvent } from '../storage/storage.ts'
+import type {
+  EventKey,
+  EventStorage,
+  EventWrites,
+  ReadOptions,
+  StoredEvent,
+} from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
 import { refundFailed, type WriteAdmission } from './admission/write-admission.ts'
 import type { Applied } from './apply/apply.ts'
 import { type ServedVersions, type Writing, withManagedFields } from './apply/managed-fields.ts'
 import { settled, tracked } from './apply/update-tracking.ts'
-import { CreationNeeded, checkUid, checkVersion, noSuchUid } from './change-checks.ts'
+import {
+  CreationNeeded,
+  checkPreconditions,
+  checkUid,
+  checkVersion,
+  noSuchUid,
+  unknownUid,
+} from './change-checks.ts'
 import { type Decision, EventChanges } from './changes.ts'
-import { checkPreconditions, unknownUid } from './preconditions.ts'
 import { readVersion } from './read/list-position.ts'
 import {
   alreadyExists,
@@ -32,25 +43,23 @@ import { type CurrentEvent, keptEvent, readEvent } from './stored-event.ts'
 import { afterDelete, changedEvent, isReleased, newEvent } from './strategy.ts'
 import type { ChangeOptions, Deleted, DeleteOptions, Updated, WriteOptions } from './writes.ts'
 
-/** How many names are generated for one request before it fails. */
+/** Names that are generated for one request before it fails. */
 const nameAttempts = 8
 
-/** Where an event is created. */
 export type NamespaceScope = Pick<EventKey, 'cluster' | 'namespace'>
 
 export interface RegistryOptions {
-  readonly storage: EventStorage
-  /** Where events are written to; default: `storage`. */
-  readonly writes?: EventWrites | undefined
-  /** The API group of the requests: it sets resource names and validation. */
+  readonly storage: Pick<EventStorage, 'get'>
+  readonly writes: EventWrites
+  /** The API group of the requests, which determines resource names and validation. */
   readonly group: EventGroup
   /** All API versions that are served. */
   readonly servedVersions?: readonly string[] | undefined
-  /** The largest event that is stored; undefined: what etcd accepts. */
+  /** The largest event that is stored. Default: what etcd accepts. */
   readonly eventBytesMax?: number | undefined
-  /** Undefined: every write is admitted. */
+  /** Default: every write is admitted. */
   readonly admission?: Pick<WriteAdmission, 'admit'> | undefined
-  /** Milliseconds since 1970, for the timestamps that the server sets. */
+  /** Milliseconds since 1970; the source of timestamps that the server sets. */
   readonly now?: (() => number) | undefined
 }
 
@@ -61,7 +70,7 @@ export interface RegistryOptions {
 export class EventRegistry {
   readonly names: ResourceNames
   readonly servedVersions: ServedVersions
-  readonly #storage: EventStorage
+  readonly #storage: RegistryOptions['storage']
   readonly #writes: EventWrites
   readonly #group: EventGroup
   readonly #changes: EventChanges
@@ -72,7 +81,7 @@ export class EventRegistry {
 
   constructor(options: RegistryOptions) {
     this.#storage = options.storage
-    this.#writes = options.writes ?? options.storage
+    this.#writes = options.writes
     this.#now = options.now ?? Date.now
     this.#group = options.group
     this.names = resourceNames(options.group.name)
@@ -107,7 +116,7 @@ export class EventRegistry {
     }
   }
 
-  /** Replaces an event, or creates it; fails with CreationNeeded when it may not. */
+  /** Replaces an event or creates it; fails with CreationNeeded when it may not create it. */
   async update(
     key: EventKey,
     sent: Event,
@@ -123,8 +132,8 @@ export class EventRegistry {
   }
 
   /**
-   * Replaces an event by what `patch` returns for it, starting over from the newest state when
-   * another write came in between. `patch` must be repeatable: the result of its last run counts.
+   * Replaces an event by what `patch` returns for it, starting over from the latest state when
+   * another write came in between. `patch` must be pure: only the result of its last run counts.
    */
   async patch(
     key: EventKey,
@@ -138,7 +147,7 @@ export class EventRegistry {
     return event
   }
 
-  /** Applies a configuration to an event, or creates it. `apply` must be repeatable as well. */
+  /** Applies a configuration to an event, or creates it. `apply` must be pure as well. */
   async apply(
     key: EventKey,
     apply: Apply,
@@ -163,13 +172,13 @@ export class EventRegistry {
     } catch (error) {
       const cause = error instanceof StatusError ? error.cause : undefined
       const isDamaged = cause instanceof StorageError && cause.kind === 'corrupt'
-      // A collection delete deletes only listed events, and a list leaves out damaged values.
+      // A collection delete deletes only listed events, and a list omits damaged values.
       if (!isDamaged || options.isDryRun || options.isTarget !== undefined) throw error
       return this.#deleteDamaged(key, options)
     }
   }
 
-  /** A damaged value has only a name and a version; a precondition on its UID fails. */
+  /** A damaged value has only a name and a version, so a precondition on its UID fails. */
   async #deleteDamaged(key: EventKey, options: DeleteOptions): Promise<Deleted> {
     const { preconditions } = options
     const guard = (stored: StoredEvent): void => {
@@ -206,7 +215,7 @@ export class EventRegistry {
     return this.#checkedNext(sent, current, (event) => tracked(event, current, change))
   }
 
-  /** `owned` sets the field owners of the event. */
+  /** `owned` returns the event with its field owners. */
   #checkedNext(
     sent: Event,
     { stored, old }: CurrentEvent,
@@ -218,7 +227,7 @@ export class EventRegistry {
     return { kind: isReleased(event) ? 'remove' : 'update', event }
   }
 
-  /** For an update or an apply that creates; its resourceVersion must at least be valid. */
+  /** The event that an update or apply creates. Its resourceVersion must be valid if set. */
   #asNew(key: EventKey, sent: Event): Event {
     readVersion(sent.metadata.resourceVersion ?? '')
     const event = newEvent(sent, { ...this.#creation(key.namespace), name: key.name })
@@ -226,7 +235,7 @@ export class EventRegistry {
     return event
   }
 
-  /** Generates a name, if the client asks for one, until it is not taken. */
+  /** If the client asks for a generated name, tries names until one is free. */
   async #createNamed(
     scope: NamespaceScope,
     sent: Event,
@@ -304,10 +313,10 @@ export class EventRegistry {
   }
 }
 
-/** Applies a configuration to an event, or to none; `at` is the current time as a timestamp. */
+/** Applies a configuration to an event, if there is one. `at` is the current timestamp. */
 export type Apply = (current: CurrentEvent | undefined, at: string) => Applied
 
-/** A text that is not a version is ignored, like other fields that the server sets. */
+/** A string that is not a version is ignored, like other fields that the server sets. */
 function checkUnversioned({ metadata: { resourceVersion = '' } }: Event): void {
   if (resourceVersion === '' || !/^0*[1-9][0-9]*$/.test(resourceVersion)) return
   throw badRequest('resourceVersion should not be set on objects to be created')

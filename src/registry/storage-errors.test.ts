@@ -26,7 +26,7 @@ function statusOf(
 }
 
 describe('statusOfStorageError', () => {
-  test('every kind has its code and reason, and none shows the message of the store', () => {
+  test('gives each kind its code and reason without the message of the store', () => {
     const cases: Readonly<Record<StorageErrorKind, readonly [number, string]>> = {
       missing: [404, 'NotFound'],
       exists: [409, 'AlreadyExists'],
@@ -48,14 +48,14 @@ describe('statusOfStorageError', () => {
     }
   })
 
-  test('an outage has the reason that is meant for clients', () => {
+  test('shows the reason of an outage that is meant for clients', () => {
     const reason = 'etcd has not responded for 9 s: it cannot be reached'
     const error = new StorageError({ kind: 'unavailable', message: 'secret', reason })
     const { message } = statusOfStorageError(error, names).status()
     assert.equal(message, `${reason}; nothing was done`)
   })
 
-  test('an error that is worth a retry says when', () => {
+  test('says when to retry', () => {
     const cases: readonly [StorageErrorKind, number | undefined][] = [
       ['conflict', 1],
       ['unavailable', 1],
@@ -73,12 +73,12 @@ describe('statusOfStorageError', () => {
     assert.equal(statusOf('overloaded', { retryAfterMs: 2_100 }).details?.retryAfterSeconds, 3)
   })
 
-  test('a late read may be retried; a late write may have been applied', () => {
+  test('allows a retry of a late read, and says that a late write may have been applied', () => {
     assert.equal(statusOf('timeout', { isRead: true }).details?.retryAfterSeconds, 1)
     assert.deepEqual(statusOf('timeout').details, {})
   })
 
-  test('an error about a future version names the current version', () => {
+  test('names the current version in an error about a future one', () => {
     const error = new StorageError({ kind: 'future', message: '', version: versionOfState(7) })
     const status = statusOfStorageError(error, names, { wanted: versionOfState(9) })
     assert.equal(status.message, 'Timeout: Too large resource version: 9999, current: 7999')
@@ -87,7 +87,7 @@ describe('statusOfStorageError', () => {
     ])
   })
 
-  test('an error about a version beyond the range of numbers repeats it as it was sent', () => {
+  test('repeats a version beyond the range of numbers as it was sent', () => {
     const error = new StorageError({ kind: 'future', message: '', version: versionOfState(7) })
     const text = '0999999999999999999'
     const attempt = { wanted: parseVersion(text), versionText: text }
@@ -97,35 +97,35 @@ describe('statusOfStorageError', () => {
     )
   })
 
-  test('an error names the event with resource and group', () => {
+  test('names the event with resource and group', () => {
     assert.equal(statusOf('missing').message, 'events.events.k8s.io "n" not found')
     assert.deepEqual(statusOf('missing').details, details)
     assert.deepEqual(statusOf('exists').details, details)
   })
 
-  test('the error of the store is the cause', () => {
+  test('keeps the error of the store as the cause', () => {
     const error = new StorageError({ kind: 'unavailable', message: 'x' })
     assert.equal(statusOfStorageError(error, names).cause, error)
   })
 })
 
-describe('errors that do not come from the store', () => {
-  test('an event that is being deleted still occupies its name', () => {
+describe('other errors', () => {
+  test('say that an event being deleted still occupies its name', () => {
     const { message } = alreadyExists(names, 'n', { isBeingDeleted: true })
     assert.equal(message, 'object is being deleted: events.events.k8s.io "n" already exists')
   })
 
-  test('a failure to generate a name may be retried', () => {
+  test('allow a retry when no name could be generated', () => {
     assert.equal(noUniqueName(names, 'n').details?.retryAfterSeconds, 1)
   })
 
-  test('a failed precondition names the kind Event, not the resource events', () => {
+  test('name the kind Event, not the resource events, in a failed precondition', () => {
     const refusal = preconditionFailed('n', 'why')
     assert.equal(refusal.message, 'Operation cannot be fulfilled on Event "n": why')
     assert.deepEqual(refusal.details, { name: 'n', kind: 'Event' })
   })
 
-  test('an expired page has a token to continue with', () => {
+  test('include a token to continue an expired list', () => {
     assert.equal(pageExpired('token').status().metadata.continue, 'token')
     assert.equal(pageExpired('token').code, 410)
   })

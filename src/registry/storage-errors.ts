@@ -11,7 +11,7 @@ import { goQuote } from '../lib/go/go-quote.ts'
 import { StorageError } from '../storage/errors.ts'
 import { formatVersion, type Version } from '../storage/resource-version.ts'
 
-/** The names of the resource in messages and details. */
+/** Names of the resource in error messages and details. */
 export interface ResourceNames {
   readonly group: string
   readonly resource: string
@@ -29,7 +29,7 @@ export function notFound(names: ResourceNames, name: string): StatusError {
   })
 }
 
-/** `reason`: why the existing value cannot be shown as an event. */
+/** `reason` explains why the existing value cannot be shown as an event. */
 export function alreadyExists(
   names: ResourceNames,
   name: string,
@@ -41,7 +41,6 @@ export function alreadyExists(
   return new StatusError('AlreadyExists', message, { details: detailsOf(names, name) })
 }
 
-/** All generated names were taken. */
 export function noUniqueName(names: ResourceNames, name: string): StatusError {
   return new StatusError(
     'AlreadyExists',
@@ -50,7 +49,6 @@ export function noUniqueName(names: ResourceNames, name: string): StatusError {
   )
 }
 
-/** A write that requires another state of the event. */
 export function conflict(names: ResourceNames, name: string, why: string): StatusError {
   return new StatusError(
     'Conflict',
@@ -59,7 +57,6 @@ export function conflict(names: ResourceNames, name: string, why: string): Statu
   )
 }
 
-/** A delete that requires another event of this name, or another state of it. */
 export function preconditionFailed(name: string, why: string): StatusError {
   return new StatusError(
     'Conflict',
@@ -87,19 +84,19 @@ export function pageExpired(continueToken: string): StatusError {
   )
 }
 
-/** The call to the storage that failed. */
+/** The failed call to the storage. */
 export interface Attempt {
-  /** The version that was requested, as the oldest acceptable one or as the exact one. */
+  /** The requested version, either the oldest acceptable or the exact one. */
   readonly wanted?: Version | undefined
-  /** The same as the client sent it, if it sent one. */
+  /** `wanted` as the client sent it. */
   readonly versionText?: string | undefined
-  /** A read, which is safe to retry. */
+  /** Whether the call is a read, which is safe to retry. */
   readonly isRead?: boolean | undefined
-  /** Some of many events were changed before the failure. */
+  /** Whether some of many events were changed before the failure. */
   readonly isPartlyDone?: boolean | undefined
 }
 
-/** Translates errors of the storage into errors of the API. No other place does that. */
+/** Translates storage errors into API errors. No other place does that. */
 export function statusOfStorageError(
   error: StorageError,
   names: ResourceNames,
@@ -144,8 +141,8 @@ export function statusOfStorageError(
 const PARTLY_DONE = 'some of the events were deleted, repeat the request for the others'
 
 /**
- * A write whose outcome is not known. It has no Retry-After, since a retry may apply it twice. With
- * a reason there was a response, so a write that was not applied will not be applied later either.
+ * A write whose outcome is unknown. It has no Retry-After, since a retry may apply it twice. A reason
+ * means that there was a response, so the write will not be applied later either.
  */
 function inDoubt(cause: StorageError): StatusError {
   const what =
@@ -179,7 +176,7 @@ export function detailsOf({ group, resource }: ResourceNames, name = ''): Status
   }
 }
 
-/** Awaits a call to the storage, and translates its errors into errors of the API. */
+/** Awaits a call to the storage and translates its errors into API errors. */
 export async function inApiTerms<T>(
   work: Promise<T>,
   names: ResourceNames,

@@ -9,7 +9,7 @@ export interface CurrentEvent {
   readonly old: Event
 }
 
-/** Decodes a stored event. Fails with `corrupt` when it is not an event. */
+/** Fails with `corrupt` when the stored value is not an event. */
 export function readEvent({ key, body }: StoredEvent): Event {
   try {
     return readEncoded(body)
@@ -20,8 +20,8 @@ export function readEvent({ key, body }: StoredEvent): Event {
 }
 
 /**
- * The event, if keeping it keeps not much more than itself: its texts may be parts of the text that
- * it was decoded from, which has `sentBytes`.
+ * The event, unless it would retain much more memory than its own size: its strings may be slices of
+ * the request body, which has `sentBytes`.
  */
 export function keptEvent(
   event: Event,

@@ -11,7 +11,7 @@ function eventOf(metadata: Event['metadata'], note = 'x'): Event {
 }
 
 describe('a new event', () => {
-  test('fields of the server are set by the server', () => {
+  test('has fields that only the server sets', () => {
     const sent = eventOf({
       name: 'theirs',
       namespace: 'theirs',
@@ -40,7 +40,7 @@ describe('a new event', () => {
     })
   })
 
-  test('a new event keeps its own name when none was generated', () => {
+  test('keeps its own name when none was generated', () => {
     const { metadata } = newEvent(eventOf({ name: 'theirs' }), { ...creation, name: undefined })
     assert.equal(metadata.name, 'theirs')
   })
@@ -56,7 +56,7 @@ describe('a changed event', () => {
     labels: { a: 'b' },
   })
 
-  test('fields of the server keep their values', () => {
+  test('keeps the values that the server set', () => {
     const sent = eventOf(
       { name: 'n', namespace: 'ns', generation: 9, creationTimestamp: now, resourceVersion: '3' },
       'y',
@@ -65,12 +65,12 @@ describe('a changed event', () => {
     assert.deepEqual(changedEvent(sent, old), { metadata, note: 'y' })
   })
 
-  test('a changed event has no undefined members', () => {
+  test('has no undefined members', () => {
     const bare = eventOf({ name: 'n', namespace: 'ns' })
     assert.deepEqual(Object.keys(changedEvent(bare, bare).metadata), ['name', 'namespace'])
   })
 
-  test('a change does not cancel a deletion', () => {
+  test('is still being deleted', () => {
     const marked = eventOf({
       ...old.metadata,
       finalizers: ['example.com/f'],
@@ -87,14 +87,14 @@ describe('a changed event', () => {
 })
 
 describe('a deleted event', () => {
-  test('an event without finalizers is removed', () => {
+  test('is removed without finalizers', () => {
     for (const finalizers of [undefined, [], ['orphan'], ['foregroundDeletion', 'orphan']]) {
       const event = eventOf({ name: 'n', ...(finalizers === undefined ? {} : { finalizers }) })
       assert.equal(afterDelete(event, now), undefined)
     }
   })
 
-  test('an event with finalizers is marked, and loses those of the garbage collector', () => {
+  test('is marked while it has finalizers, and loses those of the garbage collector', () => {
     const event = eventOf({ name: 'n', finalizers: ['orphan', 'example.com/f'] })
     assert.deepEqual(afterDelete(event, now)?.metadata, {
       name: 'n',
@@ -105,7 +105,7 @@ describe('a deleted event', () => {
     assert.equal(event.metadata.deletionTimestamp, undefined)
   })
 
-  test('a marked event gets the next generation, if it has one', () => {
+  test('gets the next generation, if it has one', () => {
     const generationAfter = (generation: number): number | undefined => {
       const event = eventOf({ name: 'n', generation, finalizers: ['example.com/f'] })
       return afterDelete(event, now)?.metadata.generation
@@ -114,7 +114,7 @@ describe('a deleted event', () => {
     assert.equal(generationAfter(0), 0)
   })
 
-  test('an event that is already marked is unchanged', () => {
+  test('is unchanged when it is already marked', () => {
     const event = eventOf({
       name: 'n',
       generation: 3,
@@ -124,7 +124,7 @@ describe('a deleted event', () => {
     assert.equal(afterDelete(event, now), event)
   })
 
-  test('a marked event is released when its last finalizer is gone', () => {
+  test('is released when its last finalizer is gone', () => {
     assert.equal(isReleased(eventOf({ deletionTimestamp: now })), true)
     assert.equal(isReleased(eventOf({ deletionTimestamp: now, finalizers: [] })), true)
     assert.equal(isReleased(eventOf({ deletionTimestamp: now, finalizers: ['f'] })), false)
@@ -132,7 +132,7 @@ describe('a deleted event', () => {
   })
 })
 
-test('annotations that only mirrors may set are dropped from what clients send', () => {
+test('drops annotations that only mirrors may set from client input', () => {
   const marks = { 'tidings.dev/origin-resource-version': '999', 'tidings.dev/origin-epoch': '9' }
   const sent = eventOf({ name: 'n', annotations: { a: 'b', ...marks } })
   assert.deepEqual(newEvent(sent, creation).metadata.annotations, { a: 'b' })

@@ -9,7 +9,7 @@ import { ZERO_TIME } from '../api/time.ts'
 /** Finalizers of the garbage collector, which does not handle events. */
 const COLLECTORS_FINALIZERS: ReadonlySet<string> = new Set(['orphan', 'foregroundDeletion'])
 
-/** The fields that the server sets in a new event. */
+/** Fields that the server sets in a new event. */
 export interface Creation {
   readonly name: string | undefined
   readonly namespace: string
@@ -18,7 +18,7 @@ export interface Creation {
   readonly at: string
 }
 
-/** A new event: values that the client sent for fields of the server are dropped. */
+/** A new event, without values that the client sent for fields set by the server. */
 export function newEvent(sent: Event, creation: Creation): Event {
   const {
     selfLink: _selfLink,
@@ -40,7 +40,7 @@ export function newEvent(sent: Event, creation: Creation): Event {
   }
 }
 
-/** `sent` as the next state of `old`: fields of the server keep their values. */
+/** `sent` as the next state of `old`: fields set by the server keep their values. */
 export function changedEvent(sent: Event, old: Event): Event {
   const { selfLink: _selfLink, resourceVersion: _resourceVersion, ...metadata } = sent.metadata
   const isDeleting = old.metadata.deletionTimestamp !== undefined
@@ -63,8 +63,8 @@ export function changedEvent(sent: Event, old: Event): Event {
 }
 
 /**
- * Without the annotations of mirrors: a client that set them could make a mirror take its event for
- * a newer state of the origin.
+ * Drops the annotations of mirrors. A client that set them could make a mirror mistake its event for a
+ * newer state of the origin.
  */
 function withoutOrigin(metadata: ObjectMeta): ObjectMeta {
   const { annotations } = metadata
@@ -72,13 +72,13 @@ function withoutOrigin(metadata: ObjectMeta): ObjectMeta {
   const isMarked = ORIGIN_ANNOTATIONS.some((name) => Object.hasOwn(annotations, name))
   if (!isMarked) return metadata
   const { annotations: _annotations, ...others } = metadata
-  const kept = Object.entries(annotations).filter(([name]) => !ORIGIN_ANNOTATIONS.includes(name))
-  return kept.length === 0 ? others : { ...others, annotations: Object.fromEntries(kept) }
+  const rest = Object.entries(annotations).filter(([name]) => !ORIGIN_ANNOTATIONS.includes(name))
+  return rest.length === 0 ? others : { ...others, annotations: Object.fromEntries(rest) }
 }
 
 const ORIGIN_ANNOTATIONS: readonly string[] = [originVersionAnnotation, originEpochAnnotation]
 
-/** A new event must not have these times, not even as zero; in a change, zero means unset. */
+/** A new event must not have these times at all; in a change, zero means unset. */
 function withoutZeroTimes(event: Event): Event {
   const { deprecatedFirstTimestamp: first, deprecatedLastTimestamp: last, ...others } = event
   if (first !== ZERO_TIME && last !== ZERO_TIME) return event
@@ -89,14 +89,14 @@ function withoutZeroTimes(event: Event): Event {
   }
 }
 
-/** The event is being deleted, and has no finalizers left. */
+/** Whether the event is being deleted and has no finalizers left. */
 export function isReleased({ metadata }: Event): boolean {
   return metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0
 }
 
 /**
- * The state of an event after a delete: undefined when it is removed, the same object when it is
- * already waiting for its finalizers.
+ * The event after a delete: undefined when it is removed, the same object when it is already waiting
+ * for its finalizers.
  */
 export function afterDelete(event: Event, at: string): Event | undefined {
   const finalizers = event.metadata.finalizers?.filter((name) => !COLLECTORS_FINALIZERS.has(name))

@@ -11,7 +11,7 @@ interface Written {
   readonly reason?: string
 }
 
-/** As it comes from etcd: with strings that were not used before. */
+/** Has fresh strings, like an event from etcd. */
 function written(of: Written): Pick<StoredEvent, 'key' | 'fields'> {
   const { cluster = 'local', namespace = 'shop', reason = 'Started' } = of
   const { controller = '', component = '' } = of
@@ -23,7 +23,7 @@ function written(of: Written): Pick<StoredEvent, 'key' | 'fields'> {
   )
 }
 
-test('a flood of one controller among 200 is first within five seconds, in its cluster only', () => {
+test('ranks a flooding controller among 200 first within five seconds, in its cluster only', () => {
   const clock = { ms: 0, now: () => clock.ms }
   const sources = new TopSources(clock)
   const tick = (): void => {
@@ -53,7 +53,7 @@ test('a flood of one controller among 200 is first within five seconds, in its c
   assert.deepEqual(sources.top('controller', EVERY_CLUSTER), sources.top('controller', 'local'))
 })
 
-test('rates of one cluster do not show in another, and are added up over all', () => {
+test('separates the rates of clusters and sums them over all', () => {
   const clock = { now: () => 5_000 }
   const sources = new TopSources(clock)
   sources.changed(written({ cluster: 'a', controller: 'kubelet' }), 5_000)
@@ -70,13 +70,13 @@ test('rates of one cluster do not show in another, and are added up over all', (
   assert.deepEqual(values('user', EVERY_CLUSTER), ['alice'])
 })
 
-test('events without a controller are not shown as a controller without a name', () => {
+test('does not show events without a controller as a controller without a name', () => {
   const sources = new TopSources({ now: () => 0 })
   sources.changed(written({}), 0)
   assert.deepEqual(sources.top('controller', 'local'), [])
 })
 
-test('clusters are bounded, and those that stopped writing make place', () => {
+test('bounds the clusters, and drops those that stopped writing', () => {
   const clock = { ms: 0, now: () => clock.ms }
   const sources = new TopSources(clock)
   const write = (cluster: string) => sources.changed(written({ cluster }), clock.ms)
@@ -91,7 +91,7 @@ test('clusters are bounded, and those that stopped writing make place', () => {
   assert.deepEqual([has('cluster-0'), has('cluster-64')], [false, true])
 })
 
-test('a change costs about a microsecond', (t) => {
+test('counts a change in about a microsecond', (t) => {
   const sources = new TopSources()
   const batch = 500
   const runs: number[] = []
@@ -109,7 +109,7 @@ test('a change costs about a microsecond', (t) => {
   assert.ok(median < 5, `${median} µs`)
 })
 
-test('a cluster beyond the first 64 gets rates of its own once there is a place', () => {
+test('gives a cluster beyond the first 64 its own rates once there is space', () => {
   const clock = { ms: 0, now: () => clock.ms }
   const sources = new TopSources(clock)
   for (let at = 0; at < 64; at++) sources.changed(written({ cluster: `c-${at}` }), clock.ms)

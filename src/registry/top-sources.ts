@@ -1,9 +1,9 @@
 /**
- * Knows who writes most now: the top controllers, namespaces and reasons of each cluster, and the
- * top users. Events are counted as memory receives them, so every replica sees the writes of all;
+ * Tracks who currently writes most: the top controllers, namespaces and reasons of each cluster, and
+ * the top users. Events are counted when the cache receives them, so every replica counts all writes;
  * a user is known only to the replica that it writes to.
  *
- * Deletes do not count: many events that expire at once are no flood.
+ * Deletes do not count: many events that expire at once are not a flood.
  */
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import { byRate, type HeavyHitter, HeavyHitters } from '../lib/heavy-hitters.ts'
@@ -20,25 +20,24 @@ export interface SourceRate {
 
 /** A value with more than one in 256 of all writes is likely to have an entry. */
 const ENTRIES_MAX = 256
-/** Hits within this time weigh the same, which saves most of the arithmetic. */
+/** Hits within this time have the same weight, which saves most of the arithmetic. */
 const TICK_MS = 100
-/** Clusters with sketches of their own; the others share one that only a sum over all shows. */
+/** Clusters with their own sketches; the others share one that is visible only in sums over all. */
 const CLUSTERS_MAX = 64
-/** How often clusters without recent writes make place for others. */
+/** How often clusters without recent writes are dropped to make space for others. */
 const FORGET_EVERY_MS = 10_000
 
 type Sketches = Readonly<Record<SourceDimension, HeavyHitters>>
 
-/** The cluster of `top` that stands for all. */
+/** Selects all clusters in `top`. */
 export const EVERY_CLUSTER = '*'
 
 export class TopSources {
   readonly #clock: Clock
   readonly #clusters = new Map<string, Sketches>()
   #others: Sketches | undefined
-  /** Changes come in batches of one cluster. */
+  /** The last lookup: changes arrive in batches of one cluster. */
   #newest: { readonly cluster: string; readonly sketches: Sketches } | undefined
-
   #forgetAtMs = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock = monotonicClock) {
@@ -46,8 +45,8 @@ export class TopSources {
   }
 
   /**
-   * For each event that is created or updated, by any replica, with the time by the same clock.
-   * Takes less than a microsecond.
+   * Counts an event that any replica created or updated. `atMs` is a time of the same clock. Takes
+   * less than a microsecond.
    */
   changed({ key, fields }: Pick<StoredEvent, 'key' | 'fields'>, atMs: number): void {
     const nowMs = tickOf(atMs)
@@ -58,15 +57,15 @@ export class TopSources {
     reason.hit(fields.reason, nowMs)
   }
 
-  /** For each write of a client that this replica admits. */
+  /** Counts a client's write that this replica admitted. */
   wrote(user: string, cluster: string): void {
     const nowMs = tickOf(this.#clock.now())
     this.#sketchesOf(cluster, nowMs).user.hit(user, nowMs)
   }
 
   /**
-   * The highest rates first, at most 256; without values that are empty. Of one cluster, or the sums
-   * over all for EVERY_CLUSTER. There are none for a cluster beyond the first 64.
+   * Up to 256 rates of one cluster, or the sums for EVERY_CLUSTER, highest first. Omits empty values.
+   * Empty for a cluster beyond the first 64.
    */
   top(dimension: SourceDimension, cluster: string): readonly SourceRate[] {
     const nowMs = tickOf(this.#clock.now())
@@ -80,7 +79,7 @@ export class TopSources {
     return shown(highest(sums))
   }
 
-  /** The rate of all writes in all clusters, with and without names. */
+  /** The rate of all writes in all clusters, including those with empty values. */
   totalRate(dimension: SourceDimension): number {
     const nowMs = tickOf(this.#clock.now())
     let sum = 0
@@ -96,7 +95,7 @@ export class TopSources {
   #sketchesOf(cluster: string, nowMs: number): Sketches {
     if (this.#newest?.cluster === cluster) return this.#newest.sketches
     const sketches = this.#clusters.get(cluster) ?? this.#opened(cluster, nowMs)
-    // A cluster among the others gets sketches of its own as soon as there is a place.
+    // Not cached for the others: a cluster gets its own sketches as soon as there is space.
     if (sketches !== this.#others) this.#newest = { cluster, sketches }
     return sketches
   }
@@ -112,7 +111,7 @@ export class TopSources {
     return sketches
   }
 
-  /** Now and then: it reads all sketches. */
+  /** Runs only now and then, since it reads all sketches. */
   #forgetIdle(nowMs: number): void {
     if (nowMs < this.#forgetAtMs) return
     this.#forgetAtMs = nowMs + FORGET_EVERY_MS
@@ -122,7 +121,7 @@ export class TopSources {
   }
 }
 
-/** The 256 highest. Numbers alone are sorted first: there may be as many as 16,000 names. */
+/** The 256 highest. Sorts only the numbers first, since there may be 16,000 names. */
 function highest(sums: ReadonlyMap<string, number>): readonly HeavyHitter[] {
   const lowest = Float64Array.from(sums.values()).sort().at(-ENTRIES_MAX) ?? 0
   const found: HeavyHitter[] = []

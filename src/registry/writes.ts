@@ -1,23 +1,21 @@
-/** The options and results of writes. */
 import type { ShownEvent } from '../codec/event/event-bytes.ts'
 import type { Traced } from '../lib/tracing/span.ts'
 import type { StoredEvent } from '../storage/storage.ts'
 import type { Writer } from './admission/write-admission.ts'
-import type { Preconditions } from './preconditions.ts'
+import type { Preconditions } from './change-checks.ts'
 
 export interface WriteOptions extends Traced {
-  /** Everything is done except the write itself. */
+  /** Skips only the write itself. */
   readonly isDryRun: boolean
-  /** The size of what the event was decoded from, all of which the texts of the event may keep. */
+  /** Size of the request body, all of which the event's strings may retain in memory. */
   readonly sentBytes?: number | undefined
   /**
-   * Whom the write is charged to, once for each request. A dry run, a delete and a change without
-   * effect are not charged. Undefined: nobody.
+   * Who is charged for the write, once per request. A dry run, a delete and a change without effect
+   * are free. Default: nobody.
    */
   readonly writer?: Writer | undefined
 }
 
-/** For a change to an event whose fields may have owners. */
 export interface ChangeOptions extends WriteOptions {
   /** The owner of the changed fields. */
   readonly manager: () => string
@@ -37,6 +35,6 @@ export interface Updated {
 export interface Deleted {
   readonly event: ShownEvent
   readonly uid: string
-  /** False: finalizers keep the event, so it was only marked as being deleted. */
+  /** False when the event has finalizers and was only marked as being deleted. */
   readonly isGone: boolean
 }

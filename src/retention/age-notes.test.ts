@@ -17,7 +17,7 @@ const ages: AgeNotes = {
 }
 const revisions = { createRevision: 7, modRevision: 1_012_001 }
 
-test('a decoded age record equals the encoded one, and no age has grown', () => {
+test('age record: is decoded as it was encoded, and no age has grown', () => {
   const value = encodeAges(ages)
   assert.match(value.toString(), /"notes":\[1000,90000,12,10000,1010988,80000\]/)
   assert.deepEqual(decodeAges({ value, ...revisions }), {
@@ -33,7 +33,7 @@ test('a decoded age record equals the encoded one, and no age has grown', () => 
   assert.deepEqual(decodeAges({ value: none, ...revisions })?.notes, [])
 })
 
-test('an age record that was copied from another etcd is rejected', () => {
+test('age record: is rejected when it was copied from another etcd', () => {
   const value = encodeAges(ages)
   assert.equal(decodeAges({ value, createRevision: 8, modRevision: 2_000_000 }), undefined)
   assert.equal(decodeAges({ value, createRevision: 7, modRevision: 1_012_000 }), undefined)
@@ -41,7 +41,7 @@ test('an age record that was copied from another etcd is rejected', () => {
   assert.equal(decodeAges({ value: first, ...revisions }), undefined)
 })
 
-test('a value that is not an age record is rejected', () => {
+test('age record: is rejected when the value is not one', () => {
   const right = JSON.parse(encodeAges(ages).toString())
   const wrong = [
     'x',

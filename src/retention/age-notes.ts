@@ -9,7 +9,7 @@
  * than in the pair before.
  */
 import type { KeyValue } from '../etcd/client.ts'
-import { isObject, type Json, memberOf } from '../lib/json.ts'
+import { isObject, type Json, memberOf, parsedJson } from '../lib/json.ts'
 import {
   revisionMax,
   revisionOf,
@@ -19,14 +19,14 @@ import {
 
 /** What the sweeping replica knew about ages when it wrote the record. */
 export interface AgeNotes {
-  /** The writer. */
+  /** The replica that wrote the record. */
   readonly replica: string
   /** Create revision of the record's key; undefined in the write that creates the key. */
   readonly createRevision: number | undefined
   /** See `Stopwatch`. */
   readonly lease: bigint
   readonly renewedMsAgo: number
-  /** By the wall clock of the writer; for comparison only. */
+  /** The writer's wall clock; compared with other clocks, never used for ages. */
   readonly wallTimeMs: number
   /** Oldest first. */
   readonly notes: readonly AgeNote[]
@@ -63,14 +63,14 @@ export function encodeAges(ages: AgeNotes): Buffer {
 }
 
 /**
- * Undefined when the value is not a record, or not one of this etcd: a key that was copied from
- * another etcd has another create revision than the record says, and the revisions in it mean
- * nothing here.
+ * Undefined when the value is not a record of this etcd. A key copied from another etcd has a
+ * different create revision from the one in the record, and the record's revisions mean nothing
+ * here.
  */
 export function decodeAges(
   kv: Pick<KeyValue, 'value' | 'createRevision' | 'modRevision'>,
 ): AgeNotes | undefined {
-  const record = parsed(kv.value)
+  const record = parsedJson(kv.value)
   if (!isObject(record)) return undefined
   const replica = memberOf(record, 'replica')
   const lease = memberOf(record, 'lease')
@@ -116,12 +116,4 @@ function decodeNotes(pairs: Json | undefined, modRevision: number): AgeNote[] | 
 
 function isCount(value: Json | undefined): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0
-}
-
-function parsed(value: Buffer): Json | undefined {
-  try {
-    return JSON.parse(value.toString())
-  } catch {
-    return undefined
-  }
 }

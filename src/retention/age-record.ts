@@ -1,16 +1,16 @@
 /**
- * The age record: what the sweeper knows about ages, kept in etcd for the next sweeper.
+ * The age record: what the sweeper knows about ages, stored in etcd for the next sweeper.
  *
  * The timeline of a replica that has just started proves nothing about events older than the
- * replica. So the sweeper writes its notes into one key every few seconds, not as times, for which
- * there is no clock that all replicas could trust, but as ages: "when this was written, revision
- * 4711 was 90 s old". A later reader counts those 90 s plus the time that is proved since.
+ * replica. So the sweeper writes its notes into one key every few seconds. It writes ages rather than
+ * times, since there is no clock that all replicas can trust: "when this was written, revision 4711
+ * was 90 s old". A later reader counts those 90 s plus the time proved since.
  *
- * etcd proves the time since. The sweeper keeps a lease alive only for this purpose; the remaining
- * time to live of that lease tells how long ago it was last renewed. etcd measures that by its own
- * monotonic clock. A restart or a new leader of etcd restarts the measurement, which makes the
- * result smaller, never greater. A lease that is gone proves nothing. Unproved time is not counted:
- * after an outage of all replicas and of etcd, events are kept longer rather than deleted early.
+ * etcd proves the time since. The sweeper keeps a lease alive for this purpose alone; the remaining
+ * time to live of that lease shows how long ago it was last renewed, measured by etcd's monotonic
+ * clock. A restart or a new leader of etcd restarts the measurement, which makes the result smaller,
+ * never greater. A lease that no longer exists proves nothing. Unproved time is not counted: after an
+ * outage of all replicas and of etcd, events expire late rather than early.
  *
  * The record also has the wall time of its writer; see wall-clock-check.ts.
  */
@@ -30,7 +30,7 @@ const stopwatchTtlSeconds = 30 * 24 * 3600
 const callTimeoutMs = 5_000
 const retryMs = 500
 const warnEveryMs = 60_000
-/** Shorter than the history that etcd keeps, also when another program compacts it. */
+/** Shorter than etcd's history, even if another program compacts it. */
 const markEveryMsDefault = 30_000
 
 export interface AgeRecordOptions extends WallClockCheckOptions {
@@ -38,10 +38,10 @@ export interface AgeRecordOptions extends WallClockCheckOptions {
   readonly key: string
   /** The leader's key: only the leader writes the record. */
   readonly leaderKey: string
-  /** Key of the mark by which a history is recognised: rewritten with the record now and then. */
+  /** Key of the mark that identifies a history; rewritten with the record now and then. */
   readonly markKey?: Buffer | undefined
   readonly markEveryMs?: number | undefined
-  /** Undefined: every connection leads to the history of the timeline. */
+  /** Without it, every connection counts as leading to the timeline's history. */
   readonly history?: KnownHistory | undefined
   readonly timeline: Pick<Timeline, 'learn' | 'summary'>
 }
@@ -55,7 +55,7 @@ interface SeenRecord extends DatedAges {
 /** The lease by which etcd measures how long ago the record was written. */
 interface Stopwatch {
   readonly lease: bigint
-  /** By this replica's clock, not later than the last renewal. */
+  /** Time of the last renewal or earlier, by this replica's clock. */
   readonly renewedAt: number
 }
 
@@ -65,11 +65,11 @@ export class AgeRecord {
   readonly #leaderKey: Buffer
   readonly #wallClocks: WallClockCheck
   #seen: SeenRecord | undefined
-  /** When the key was last read. */
+  /** When the last read of the key began. */
   #readAt: number | undefined
   /** The lease to renew, if known. */
   #lease: bigint | undefined
-  /** Started for the next record: while writes fail, it keeps counting from the same renewal. */
+  /** Started for the next record; while writes fail, it counts on from the same renewal. */
   #stopwatch: Stopwatch | undefined
   /** The term of this replica, once it has read its predecessor's record. */
   #term: Term | undefined
@@ -85,16 +85,16 @@ export class AgeRecord {
   }
 
   /**
-   * How far the wall clock of this replica is ahead of that of the record's writer, as far as
-   * delays cannot explain it; undefined when not known.
+   * How far the wall clock of this replica is ahead of the record writer's, beyond what delays can
+   * explain; undefined when unknown.
    */
   get clockSkewMs(): number | undefined {
     return this.#wallClocks.skewMs(this.#seen)
   }
 
   /**
-   * By how much, when this replica last began to sweep, the time since the record was written was
-   * longer by the wall clock than the proved time.
+   * When this replica last began to sweep: the age of the record by the wall clock, minus its
+   * proved age.
    */
   get unprovedMs(): number {
     return this.#wallClocks.unprovedMs
@@ -119,7 +119,7 @@ export class AgeRecord {
   async begin(term: Term): Promise<boolean> {
     const { clock, log, key: etcdKey } = this.#options
     let warnedAt = Number.NEGATIVE_INFINITY
-    // It belongs to an earlier term: another replica may have renewed the lease since.
+    // The stopwatch belongs to an earlier term; another replica may have renewed the lease since.
     this.#stopwatch = undefined
     for (;;) {
       if (await this.#attempt(() => this.#takeOver(term.signal), term.signal)) break
@@ -127,7 +127,7 @@ export class AgeRecord {
       if (!term.isHeld()) return false
       if (clock.now() < warnedAt + warnEveryMs) continue
       warnedAt = clock.now()
-      log.warn('Cannot sweep yet: the age record cannot be read; will retry', { etcdKey })
+      log.warn('Cannot read the age record; sweeping waits for it', { etcdKey })
     }
     // A replica that works without an election cannot write: etcd is full.
     if (term.lateMs === undefined) {
@@ -137,7 +137,7 @@ export class AgeRecord {
     return term.isHeld()
   }
 
-  /** Resets everything: it may belong to another history than the one that etcd is in. */
+  /** Discards everything known, which may belong to another history than etcd's current one. */
   forget(): void {
     this.#epoch++
     this.#seen = undefined
@@ -188,7 +188,7 @@ export class AgeRecord {
     const ages = decodeAges(kv)
     if (ages === undefined && kv.version > 1) {
       const { log, key: etcdKey } = this.#options
-      log.warn('The age record in etcd is invalid: events are kept longer', { etcdKey })
+      log.warn('The age record in etcd is invalid; events expire late', { etcdKey })
     }
     return ages
   }
@@ -214,7 +214,7 @@ export class AgeRecord {
   /** Discards the response to a request that was sent before `forget`. */
   #check(epoch: number): void {
     if (epoch === this.#epoch) return
-    throw new EtcdError({ kind: 'outdated', message: 'the age record was reset meanwhile' })
+    throw new EtcdError({ kind: 'outdated', message: 'the age record was reset in the meantime' })
   }
 
   async #write(term: Term): Promise<void> {
@@ -228,7 +228,7 @@ export class AgeRecord {
     const connectionMax = connectionMaxFor(history)
     const createRevision = this.#seen?.createRevision
     const now = clock.now()
-    // Before this write: the next comparison is with the wall time of this record.
+    // Must precede the write, which replaces the wall time that is compared.
     this.#wallClocks.warnOfSkew(this.#seen)
     const isMarked = markKey === undefined || now < this.#markedAt + markEveryMs
     const ages: AgeNotes = {
@@ -294,7 +294,7 @@ function notesAt(ages: AgeNotes, writtenBy: number) {
   return ages.notes.map(({ version, ageMs }) => ({ version, at: writtenBy - ageMs }))
 }
 
-/** A lower bound of the time since the last renewal: etcd truncates the rest to whole seconds. */
+/** A lower bound: etcd truncates the remaining time to whole seconds. */
 function elapsedMs(lease: { readonly ttlSeconds: number; readonly grantedTtlSeconds: number }) {
   return Math.max(0, lease.grantedTtlSeconds - lease.ttlSeconds - 1) * 1000
 }

@@ -33,7 +33,7 @@ class SmallEtcd {
 
   async txn(txn: Txn): Promise<TxnResult> {
     if (this.isFull) {
-      throw new EtcdError({ kind: 'no-space', message: 'space exceeded', maybeApplied: true })
+      throw new EtcdError({ kind: 'no-space', message: 'space exceeded', mayHaveBeenApplied: true })
     }
     const [own, leader] = txn.compare ?? []
     const succeeded = own?.to === this.announcedAt && leader?.to === this.leaderRevision
@@ -105,7 +105,7 @@ describe('compactor', () => {
   })
   afterEach(() => mock.timers.reset())
 
-  test('each interval, etcd is compacted to the revision of one interval ago', async () => {
+  test('compacts etcd once per interval, to the revision of one interval ago', async () => {
     const etcd = new SmallEtcd()
     const replica = makeReplica(etcd)
     const end = replica.lead()
@@ -124,7 +124,7 @@ describe('compactor', () => {
     await end()
   })
 
-  test('a change of leaders neither skips nor adds a compaction', async () => {
+  test('neither skips nor repeats a compaction when the leader changes', async () => {
     const etcd = new SmallEtcd()
     const replicas = [makeReplica(etcd), makeReplica(etcd), makeReplica(etcd)]
     for (let round = 0; round < 20; round++) {
@@ -141,7 +141,7 @@ describe('compactor', () => {
     )
   })
 
-  test('a replica that has not been up for an interval does not compact', async () => {
+  test('does not compact before it has been up for an interval', async () => {
     const etcd = new SmallEtcd()
     const old = makeReplica(etcd)
     await advance(etcd, [old], { seconds: 30, writes: 5 })
@@ -154,7 +154,7 @@ describe('compactor', () => {
     await end()
   })
 
-  test('an idle store gets no writes for compaction', async () => {
+  test('writes nothing to an idle store', async () => {
     const etcd = new SmallEtcd()
     const replica = makeReplica(etcd)
     const end = replica.lead()
@@ -164,7 +164,7 @@ describe('compactor', () => {
     await end()
   })
 
-  test('an etcd that is compacted further already is no failure', async () => {
+  test('accepts an etcd that is already compacted further', async () => {
     const etcd = new SmallEtcd()
     const replica = makeReplica(etcd)
     const end = replica.lead()
@@ -177,7 +177,7 @@ describe('compactor', () => {
     await end()
   })
 
-  test('a failed compaction is retried', async () => {
+  test('retries a failed compaction', async () => {
     const etcd = new SmallEtcd()
     const replica = makeReplica(etcd)
     const end = replica.lead()
@@ -187,7 +187,7 @@ describe('compactor', () => {
     await end()
   })
 
-  test('a replica that has lost its term announces and compacts nothing', async () => {
+  test('announces and compacts nothing after its term is lost', async () => {
     const etcd = new SmallEtcd()
     const replica = makeReplica(etcd)
     etcd.leaderRevision = 55
@@ -197,7 +197,7 @@ describe('compactor', () => {
     await end()
   })
 
-  test('a full etcd is compacted without an announcement, also once per interval', async () => {
+  test('compacts a full etcd without an announcement, still once per interval', async () => {
     const etcd = new SmallEtcd()
     etcd.isFull = true
     const replica = makeReplica(etcd)

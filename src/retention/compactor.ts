@@ -1,17 +1,17 @@
 /**
  * Compacts the history of etcd, once per interval among all replicas.
  *
- * A compaction removes what was history one interval ago already, so watchers and paged lists have
- * at least one interval to catch up. Each replica takes that revision from its own timeline; a
- * replica that has not been up for an interval does not know it yet and does not compact.
+ * A compaction removes what was already history one interval ago, so watchers and paged lists have at
+ * least one interval to catch up. Each replica takes that revision from its own timeline; a replica
+ * that has not been up for an interval does not know it yet and does not compact.
  *
- * Each compaction is announced in a key first. Held against the timeline, the revision of the
- * announcement tells whether an interval has passed since: no two clocks are compared, and a change
- * of leaders neither skips nor repeats a compaction. If a replica stops between the two steps, the
- * next interval makes up for it. etcd itself refuses to compact backwards.
+ * Each compaction is announced in a key first. The timeline shows whether an interval has passed since
+ * the revision of the announcement: no two clocks are compared, and a change of leader neither skips
+ * nor repeats a compaction. If a replica stops between the two steps, the next interval makes up for
+ * it. etcd itself refuses to compact backwards.
  *
- * A full etcd rejects the announcement, and needs the compaction most: it is then compacted without
- * an announcement, still only once per interval by each replica that compacts.
+ * A full etcd rejects the announcement but needs the compaction most. It is then compacted without an
+ * announcement, still only once per interval by each replica.
  */
 
 import type { KnownHistory } from '../election/known-history.ts'
@@ -36,11 +36,11 @@ export interface CompactorOptions {
   /** The leader's key: only the leader announces. */
   readonly leaderKey: string
   readonly replica: string
-  /** Where other programs' keys would be: compaction removes their history as well. */
+  /** Key ranges of other programs, whose history compaction removes as well. */
   readonly foreign?: readonly KeyRange[] | undefined
-  /** Key of the mark by which a history is recognised. */
+  /** Key of the mark that identifies a history. */
   readonly markKey?: Buffer | undefined
-  /** Undefined: every connection leads to the history of the timeline. */
+  /** Without it, every connection counts as leading to the timeline's history. */
   readonly history?: KnownHistory | undefined
   readonly intervalMs: number
   readonly timeline: Pick<Timeline, 'versionAt'>
@@ -52,13 +52,13 @@ export class Compactor {
   readonly #options: CompactorOptions
   readonly #key: Buffer
   readonly #leaderKey: Buffer
-  /** Revision of the last announcement of any replica, as far as this one knows. */
+  /** Revision of the last announcement of any replica that this one knows of. */
   #announcedAt = 0
   /** Revision of etcd at this replica's last compaction without an announcement. */
   #unannouncedAt = 0
   /** Revision of etcd when the announcement was last read. */
   #announcementReadAt = 0
-  /** The revision of a compaction that is announced, or needs no announcement, and is not done. */
+  /** Target of a compaction that may proceed but is not done. */
   #pending: number | undefined
   #count = 0
   #compactedRevision = 0
@@ -75,19 +75,19 @@ export class Compactor {
     return this.#count
   }
 
-  /** Revision of its last compaction; 0 before the first. */
+  /** Revision of this replica's last compaction; 0 before the first. */
   get compactedRevision(): number {
     return this.#compactedRevision
   }
 
-  /** Resets what is known of announcements: it may belong to another history. */
+  /** Discards what is known of announcements, which may belong to another history. */
   forget(): void {
     this.#announcedAt = 0
     this.#unannouncedAt = 0
     this.#pending = undefined
   }
 
-  /** Compacts periodically until the term is over. Rejects on a bug only. */
+  /** Compacts periodically until the term is over. Rejects only on a bug. */
   async run(term: Term): Promise<void> {
     const { intervalMs, log } = this.#options
     const everyMs = Math.min(
@@ -109,7 +109,7 @@ export class Compactor {
     }
   }
 
-  /** Warns once of other programs in this etcd, an interval before the first compaction. */
+  /** Warns once about other programs in this etcd, an interval before the first compaction. */
   async #checkForeignKeys({ signal }: Term): Promise<void> {
     if (this.#hasCheckedForeignKeys) return
     const { client, foreign = [], log, intervalMs } = this.#options
@@ -117,7 +117,7 @@ export class Compactor {
       const { kvs } = await client.range({ ...range, limit: 1, keysOnly: true }, { signal })
       const [found] = kvs
       if (found === undefined) continue
-      log.warn('Other programs keep keys in this etcd, and compactions remove their history too', {
+      log.warn('Other programs store keys in this etcd; compaction removes their history too', {
         etcdKey: found.key.toString(),
         intervalSeconds: intervalMs / 1000,
         remedy: '--etcd-compaction-interval=0 leaves compaction to etcd or to another program',
@@ -186,8 +186,8 @@ export class Compactor {
           key: this.#key,
           value: Buffer.from(JSON.stringify({ replica, compactedRevision: target })),
         },
-        // Replicas need a revision that is not compacted to recognise the history by: in a quiet
-        // cluster, nothing else may have been written for longer than an interval.
+        // Replicas recognise the history by a revision that is not compacted. In a quiet cluster
+        // nothing else may have been written for longer than an interval.
         ...(markKey === undefined
           ? []
           : [{ type: 'put' as const, key: markKey, value: markValue() }]),
@@ -209,7 +209,7 @@ export class Compactor {
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error
       const { kind } = error
-      // etcd is compacted further already, or was restored: in both cases nothing is left to do.
+      // Already compacted further, or restored: either way nothing is left to do.
       if (kind !== 'compacted' && kind !== 'future-revision') throw error
     }
     this.#pending = undefined

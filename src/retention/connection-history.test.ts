@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { ConnectionHistory } from './connection-history.ts'
 
-test('a new connection is not verified until everything was forgotten', () => {
+test('connection history: verifies a new connection only after everything was forgotten', () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   let newest = 3
   let forgotten = 0

@@ -1,13 +1,13 @@
 import type { KnownHistory } from '../election/known-history.ts'
 import type { ConnectionNumber } from '../etcd/client.ts'
 
-/** For how long a history is unverified after a new connection: deletes in flight end meanwhile. */
+/** How long a new connection counts as unverified, which lets deletes in flight end. */
 const settleMs = 1_000
 
 /**
- * The history of etcd for a replica without memory, which nothing proves: each new connection may
- * lead to an etcd that was restored from a snapshot. `onForget` is called when everything that is
- * known may belong to another history; after that, the newest connection counts as verified.
+ * The history of etcd for a replica without a cache, which cannot verify it: each new connection may
+ * lead to an etcd that was restored from a snapshot. `onForget` must discard everything known about
+ * the former history; after that, the newest connection counts as verified.
  */
 export class ConnectionHistory implements KnownHistory {
   readonly #newest: () => ConnectionNumber

@@ -110,7 +110,7 @@ function start(
 
 const names = (queue: ExpiryQueue) => queue.takeDue(10_000, 100).map((event) => event.key.name)
 
-test('feed: all events are listed, page by page at one version, then followed', async () => {
+test('feed: lists all events page by page at one version, then follows them', async () => {
   const storage = new ScriptedStorage()
   storage.pages = [
     [stored('0-a', 2, 30), stored('0-b', 4, 10)],
@@ -133,7 +133,7 @@ test('feed: all events are listed, page by page at one version, then followed', 
   await end()
 })
 
-test('feed: events that take long to look at do not hold the event loop', async () => {
+test('feed: does not block the event loop when events are slow to evaluate', async () => {
   const storage = new ScriptedStorage()
   storage.pages = [Array.from({ length: 300 }, (_, at) => stored(`0-${at}`, 2 * at, 10))]
   const ending = new AbortController()
@@ -160,11 +160,11 @@ test('feed: events that take long to look at do not hold the event loop', async 
   }
   ending.abort()
   await running
-  // 4 ms are 8 of them, whatever else the machine does.
+  // A slice of 4 ms holds 8 of them, whatever else the machine does.
   assert.ok(mostInTurn <= 20, `${mostInTurn} in one turn of the event loop`)
 })
 
-test('feed: an event has one entry, however often it is changed', async () => {
+test('feed: queues an event once, however often it changes', async () => {
   const storage = new ScriptedStorage()
   const { queue, end } = start(storage)
   const first = stored('hot', 80, 10)
@@ -176,7 +176,7 @@ test('feed: an event has one entry, however often it is changed', async () => {
   await end()
 })
 
-test('feed: a change that makes an event due earlier, or due at all, adds a second entry', async () => {
+test('feed: queues an event again when a change makes it due earlier, or due at all', async () => {
   const storage = new ScriptedStorage()
   const { queue, end } = start(storage, { isUniform: false })
   const kept = stored('kept', 81, 10)
@@ -193,7 +193,7 @@ test('feed: a change that makes an event due earlier, or due at all, adds a seco
   await end()
 })
 
-test('feed: the feed lists again when the history is compacted', async () => {
+test('feed: lists again when the history is compacted', async () => {
   const storage = new ScriptedStorage()
   storage.pages = [[stored('0-old', 2, 10)]]
   const { queue, filled, end } = start(storage)
@@ -208,7 +208,7 @@ test('feed: the feed lists again when the history is compacted', async () => {
   await end()
 })
 
-test('feed: the number of entries of deleted events is bounded', async () => {
+test('feed: bounds the number of entries for deleted events', async () => {
   const storage = new ScriptedStorage()
   const { queue, end } = start(storage, { dead: 100 })
   for (let at = 0; at < 300; at++) {
@@ -222,7 +222,7 @@ test('feed: the number of entries of deleted events is bounded', async () => {
   await end()
 })
 
-test('feed: a bounded queue has the earliest events, and is filled again when they are used up', async () => {
+test('feed: retains the earliest events in a bounded queue and refills it when they are used up', async () => {
   mock.timers.enable({ apis: ['setInterval'] })
   const storage = new ScriptedStorage()
   const events = Array.from({ length: 25 }, (_, at) => stored(`0-${at}`, 2 * at, 1_000 - at))
@@ -235,7 +235,7 @@ test('feed: a bounded queue has the earliest events, and is filled again when th
   assert.equal(filled.count, 1, 'they are not used up')
   const taken = names(queue)
   assert.deepEqual(taken.slice(0, 3), ['0-24', '0-23', '0-22'])
-  // A change that the sweeper found: it is due later than those that are not in the queue.
+  // A changed event that the sweeper queued: due later than events beyond the horizon.
   queue.push({
     key: { cluster: 'c', namespace: 'n', name: 'x' },
     version: 4 as Version,

@@ -1,15 +1,15 @@
 /**
  * Fills the expiry queue of the sweeper.
  *
- * Lists all events once and follows the changes from there. Each event has one entry in the queue,
- * from its creation on, whatever changes it: when the entry is due, the sweeper finds out that the
- * event was changed and queues it again. That way an event that is updated every second costs one
- * check per lifetime, and the queue needs no lookup by key.
+ * Lists all events once and follows the changes from there. Each event gets one entry in the queue
+ * when it is created, and none when it is changed: when the entry is due, the sweeper finds that the
+ * event was changed and queues it again. So an event that is updated every second costs one check per
+ * lifetime, and the queue needs no lookup by key.
  *
- * The price is that events which clients delete stay in the queue until they would have been due.
- * When these dead entries are a quarter of the live ones, everything is listed again.
+ * The price is that events deleted by clients stay in the queue until they would have been due. When
+ * these dead entries reach a quarter of the live ones, everything is listed again.
  *
- * With `entriesMax`, the queue has only the earliest entries, up to a horizon. When those are used up,
+ * With `entriesMax`, the queue has only the entries due up to a horizon. When those are used up,
  * everything is listed again.
  */
 import { LinkedAbort, pause } from '../lib/abort.ts'
@@ -28,7 +28,7 @@ import type { Timeline } from './timeline.ts'
 export interface DueFeed {
   /**
    * Runs until aborted. Calls `onFilled` when all existing events are in the queue, and again after
-   * each new list. Retries when the storage fails; rejects on a bug only.
+   * each new list. Retries when the storage fails; rejects only on a bug.
    */
   run(queue: ExpiryQueue, options: FeedOptions): Promise<void>
 }
@@ -38,10 +38,10 @@ export interface FeedOptions {
   readonly onFilled: () => void
 }
 
-/** When an event is due, by the clock of the queue. */
+/** When an event is due, by the sweeper's clock. */
 export type DueTime = (stored: StoredEvent) => number | 'never'
 
-/** Adds the lifetime of an event, by the policy of now, to the time when it was written. */
+/** The time when an event was written plus its lifetime under the current policy. */
 export function dueTime(policy: () => RetentionPolicy, timeline: Timeline): DueTime {
   return (stored) => {
     const lifetime = policy().lifetimeOf(stored)
@@ -51,12 +51,11 @@ export function dueTime(policy: () => RetentionPolicy, timeline: Timeline): DueT
 
 /** etcd counts all remaining keys for each page, so pages should be large. */
 const pageMax = 2_000
-/** Large events come in smaller pages. */
+/** Ends a page of large events early. */
 const pageBytes = 4 * 1024 * 1024
-/** Dead entries that are tolerated: a part of the live ones, and some. */
+/** Tolerated dead entries: this fraction of the live ones, plus `deadToleratedMin`. */
 const deadPart = 1 / 4
 const deadToleratedMin = 10_000
-/** How often it is checked whether the entries up to the horizon are used up. */
 const horizonCheckMs = 1_000
 
 export interface StorageFeedOptions {
@@ -67,16 +66,15 @@ export interface StorageFeedOptions {
   readonly isUniform: () => boolean
   readonly lane: Lane
   readonly log: Log
-  /** Dead entries allowed in addition to a quarter of the live ones; lowered by tests. */
+  /** Lowered by tests. */
   readonly deadToleratedMin?: number | undefined
-  /** The queue is cut down to as many entries when it has twice as many. Default: it has all. */
+  /** The queue is cut to this many entries when it has twice as many. Default: no limit. */
   readonly entriesMax?: number | undefined
 }
 
-/** A feed from any storage: lists it, then watches it. */
 export class StorageFeed implements DueFeed {
   readonly #options: StorageFeedOptions
-  /** Events that are due later are not in the queue. */
+  /** Events due later than this are not in the queue. */
   #horizon = Number.POSITIVE_INFINITY
 
   constructor(options: StorageFeedOptions) {
@@ -170,7 +168,7 @@ export class StorageFeed implements DueFeed {
     }
   }
 
-  /** Returns by how much the number of live events has grown. */
+  /** Returns the change in the number of live events. */
   #apply(queue: ExpiryQueue, item: WatchItem): number {
     if (item.type === 'delete') return -1
     const { stored, previous } = item
@@ -178,7 +176,7 @@ export class StorageFeed implements DueFeed {
       this.#push(queue, stored)
       return 1
     }
-    // It has an entry already; it needs another one only if the change makes it due earlier.
+    // It already has an entry, and needs another only if the change makes it due earlier.
     if (!this.#options.isUniform() && this.#isDueEarlier(stored, previous)) {
       this.#push(queue, stored)
     }
@@ -200,7 +198,7 @@ export class StorageFeed implements DueFeed {
   }
 }
 
-/** Waits after each slice, also after the last one. */
+/** Yields after each slice, including the last. */
 async function inSlices<T>(
   lane: Lane,
   items: readonly T[],

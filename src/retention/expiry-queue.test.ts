@@ -8,7 +8,7 @@ function due(dueAt: number, name = String(dueAt)): DueEvent {
   return { key: { cluster: 'local', namespace: 'n', name }, version: (dueAt * 7) as Version, dueAt }
 }
 
-test('expiry queue: entries come out in order, each once, and never early', () => {
+test('expiry queue: returns entries in order, each once, and never early', () => {
   const step = fc.oneof(
     fc.record({ put: fc.integer({ min: 0, max: 50 }) }),
     fc.record({ now: fc.integer({ min: 0, max: 60 }), max: fc.integer({ min: 1, max: 5 }) }),
@@ -34,7 +34,7 @@ test('expiry queue: entries come out in order, each once, and never early', () =
   )
 })
 
-test('expiry queue: the queue grows and shrinks with its entries, and is empty when cleared', () => {
+test('expiry queue: grows and shrinks with its entries, and is empty when cleared', () => {
   const queue = new ExpiryQueue()
   const count = 50_000
   for (let at = 0; at < count; at++) queue.push(due((at * 7919) % count))

@@ -2,11 +2,11 @@ import { keyOfPath, pathOf } from '../storage/event-scope.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type { EventKey } from '../storage/storage.ts'
 
-/** A version of an event, and when it expires if it is not changed. */
+/** A version of an event, and when it expires unless the event is changed. */
 export interface DueEvent {
   readonly key: EventKey
   readonly version: Version
-  /** By this process's clock, in ms. */
+  /** Monotonic milliseconds. */
   readonly dueAt: number
 }
 
@@ -30,9 +30,9 @@ class Chunk {
 /**
  * A priority queue of events, ordered by when they are due.
  *
- * It is a binary heap in chunks, so that it grows to a million entries without ever copying all of
- * them: about 24 bytes per event, and the text of its key. It has no lookup by key: that an event
- * was changed or deleted is found out when its entry is due.
+ * A binary heap in chunks, so that it grows to a million entries without ever copying all of them.
+ * An entry takes about 24 bytes plus the text of its key. There is no lookup by key: the sweeper finds
+ * out whether an event was changed or deleted when its entry is due.
  */
 export class ExpiryQueue {
   readonly #chunks: Chunk[] = []
@@ -60,7 +60,7 @@ export class ExpiryQueue {
     this.#set(at, { text: textOf(event.key), version, dueAt })
   }
 
-  /** Removes and returns the events that are due at `now`, the earliest first, at most `max`. */
+  /** Removes and returns up to `max` events that are due at `now`, earliest first. */
   takeDue(now: number, max: number): readonly DueEvent[] {
     const taken: DueEvent[] = []
     while (taken.length < max && this.#size > 0 && this.#dueAt(0) <= now) {
@@ -71,12 +71,12 @@ export class ExpiryQueue {
     return taken
   }
 
-  /** Removes all but the earliest entries. Returns when the last of those is due. */
+  /** Removes all but the earliest entries. Returns the due time of the last one retained. */
   keepEarliest(count: number): number {
-    const kept = this.takeDue(Number.POSITIVE_INFINITY, count)
+    const earliest = this.takeDue(Number.POSITIVE_INFINITY, count)
     this.clear()
-    for (const event of kept) this.push(event)
-    return kept.at(-1)?.dueAt ?? Number.POSITIVE_INFINITY
+    for (const event of earliest) this.push(event)
+    return earliest.at(-1)?.dueAt ?? Number.POSITIVE_INFINITY
   }
 
   clear(): void {
@@ -96,7 +96,7 @@ export class ExpiryQueue {
       child = this.#earlierChild(at)
     }
     if (this.#size > 0) this.#set(at, last)
-    // One spare chunk stays, so that a queue whose size varies a little does not reallocate.
+    // Retain one spare chunk, so that a queue whose size varies a little does not reallocate.
     if (this.#size >> chunkBits < this.#chunks.length - 2) this.#chunks.pop()
   }
 
@@ -131,7 +131,7 @@ export class ExpiryQueue {
   }
 }
 
-/** A copy: names are often slices of a longer string, which they would keep in memory. */
+/** A copy: names are often slices that would retain a longer string. */
 function textOf(key: EventKey): string {
   return Buffer.from(pathOf(key)).toString()
 }

@@ -1,11 +1,11 @@
+import { yieldToEventLoop } from '../lib/yield.ts'
 import { StorageError, type StorageErrorKind } from '../storage/errors.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, Guard, StoredEvent } from '../storage/storage.ts'
 
-/** The result of one delete. */
 export type Outcome =
   | { readonly deleted: StoredEvent }
-  /** It was already deleted. */
+  /** Somebody else deleted it first. */
   | 'gone'
   | { readonly changed: StoredEvent }
   | { readonly failed: StorageError }
@@ -13,26 +13,26 @@ export type Outcome =
 export interface GuardedDelete {
   readonly storage: Pick<EventStorage, 'delete'>
   /**
-   * Whether etcd is in the history that the versions come from: in another history the same version
-   * may belong to another change.
+   * Whether etcd is in the history that the versions come from. In another history, the same
+   * version may belong to a different change.
    */
   readonly isVerified: () => boolean
-  /** Whether the event is still to be deleted; asked last. */
+  /** Whether the event should still be deleted; called last. */
   readonly isWanted?: ((current: StoredEvent) => boolean) | undefined
 }
 
-/** Thrown by the guard, to tell an event that must stay from a failure of the storage. */
+/** Thrown by the guard to distinguish an event that must stay from a storage failure. */
 class Changed extends Error {
   override readonly name = 'Changed'
   readonly current: StoredEvent
 
   constructor(current: StoredEvent) {
-    super('the event was changed after it was chosen, or the policy was')
+    super('the event or the policy has changed since the event was selected')
     this.current = current
   }
 }
 
-/** Deletes an event only if it still has this version. Rejects on a bug only. */
+/** Deletes an event only if it still has this version. Rejects only on a bug. */
 export async function deleteUnchanged(
   event: { readonly key: EventKey; readonly version: Version },
   { storage, isVerified, isWanted }: GuardedDelete,
@@ -51,9 +51,27 @@ export async function deleteUnchanged(
   }
 }
 
+/** Deletes started between two yields: a few milliseconds of work, even if each reads first. */
+const deletesPerSlice = 50
+
+/** Starts a delete for each item, until it may not continue, and waits for all that were started. */
+export async function deleteInSlices<T, Result>(
+  items: readonly T[],
+  start: (item: T) => Promise<Result>,
+  mayContinue: () => boolean = () => true,
+): Promise<Result[]> {
+  const deletes: Promise<Result>[] = []
+  for (let at = 0; at < items.length; at += deletesPerSlice) {
+    if (at > 0) await yieldToEventLoop()
+    if (!mayContinue()) break
+    deletes.push(...items.slice(at, at + deletesPerSlice).map(start))
+  }
+  return Promise.all(deletes)
+}
+
 /**
- * A delete with an unknown result can be repeated: it finds nothing, or the same version. A value
- * that is not an event is not retried: it will not become readable.
+ * A delete with an unknown result can be repeated: it finds nothing or the same version. A value that
+ * is not an event is not retried, since it will not become one.
  */
 const retryable: ReadonlySet<StorageErrorKind> = new Set<StorageErrorKind>([
   'unavailable',

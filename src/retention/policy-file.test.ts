@@ -11,7 +11,7 @@ const HEAD = 'apiVersion: tidings.dev/v1alpha1\nkind: RetentionPolicy\n'
 const hour = 3_600_000
 
 describe('readPolicy', () => {
-  test('all fields of rules and budgets are read', () => {
+  test('reads all fields of rules and budgets', () => {
     const { rules, budgets } = readPolicy(
       `${HEAD}
 rules:
@@ -79,7 +79,7 @@ budgets:
     ['', /^Error: has neither rules nor budgets/],
     ['rules: []\nbudgets: []', /^Error: has neither rules nor budgets/],
     ['rules: x', /^Error: rules: must be a list/],
-    ['rule: []', /^Error: rule: unknown field, known are apiVersion, kind, rules, budgets/],
+    ['rule: []', /^Error: rule: unknown field; known fields are apiVersion, kind, rules, budgets/],
     ['rules: [{}]', /^Error: rules\[0\]\.lifetime: is missing: write a duration such as 6h/],
     ['rules: [{lifetime: 5}]', /^Error: rules\[0\]\.lifetime: 5 has no unit: write 5h or 5d/],
     ['rules: [{lifetime: 5y}]', /^Error: rules\[0\]\.lifetime: "5y" has an unknown unit/],
@@ -87,16 +87,19 @@ budgets:
     ['rules: [{lifetime: 1ms}]', /^Error: rules\[0\]\.lifetime: "1ms" is not between 1s and/],
     ['rules: [{lifetime: -1h}]', /^Error: rules\[0\]\.lifetime: "-1h" is not between/],
     ['rules: [{lifetime: 4000d}]', /^Error: rules\[0\]\.lifetime: "4000d" is not between/],
-    ['rules: [{ttl: 1h}]', /^Error: rules\[0\]\.ttl: unknown field, known are name, cluster/],
+    [
+      'rules: [{ttl: 1h}]',
+      /^Error: rules\[0\]\.ttl: unknown field; known fields are name, cluster/,
+    ],
     ['rules: [{lifetime: 1h}, {lifetime: 2h}]', /^Error: rules\[1\]: has no effect: rules\[0\]/],
     ['rules: [{type: warning, lifetime: 1h}]', /^Error: rules\[0\]\.type: "warning" is not one of/],
     ['rules: [{kind: [], lifetime: 1h}]', /^Error: rules\[0\]\.kind: is empty/],
-    ['rules: [{kind: [a, ""], lifetime: 1h}]', /^Error: rules\[0\]\.kind\[1\]: "" is not a text/],
+    ['rules: [{kind: [a, ""], lifetime: 1h}]', /^Error: rules\[0\]\.kind\[1\]: must not be empty/],
     ['rules: [{namespace: A, lifetime: 1h}]', /^Error: rules\[0\]\.namespace: "A": a lowercase/],
     ['rules: [{name: A, lifetime: 1h}]', /^Error: rules\[0\]\.name: "A": a lowercase/],
     [
       'rules: [{name: default, lifetime: 1h}]',
-      /^Error: rules\[0\]\.name: "default" is the name of/,
+      /^Error: rules\[0\]\.name: "default" is reserved for/,
     ],
     [
       'rules: [{name: rule-2, kind: a, lifetime: 1h}, {lifetime: 1h}]',
@@ -131,18 +134,18 @@ budgets:
     ['budgets: [{per: Cluster, bytes: -1}]', /^Error: budgets\[0\]\.bytes: -1 is not a number/],
   ]
   for (const [text, message] of wrong) {
-    test(`refused: ${text.slice(0, 60)}`, () => {
+    test(`rejects ${text.slice(0, 60)}`, () => {
       assert.throws(() => readPolicy(HEAD + text, hour), message)
     })
   }
 
-  test('another kind of file is refused', () => {
+  test('rejects another kind of file', () => {
     const text = HEAD.replace('RetentionPolicy', 'ClusterConfiguration')
     assert.throws(() => readPolicy(text, hour), /set apiVersion: .* and kind: RetentionPolicy/)
   })
 })
 
-test('PolicyFile: a changed file is used, a wrong one is not', async (context) => {
+test('PolicyFile: uses a changed file unless it is invalid', async (context) => {
   const folder = await mkdtemp(join(tmpdir(), 'tidings-policy-'))
   context.after(() => rm(folder, { recursive: true }))
   const path = join(folder, 'policy.yaml')
@@ -153,14 +156,14 @@ test('PolicyFile: a changed file is used, a wrong one is not', async (context) =
   await write('soon')
   await assert.rejects(PolicyFile.open(path, options), /policy\.yaml: rules\[0\]\.lifetime: "soon"/)
   await write('2h')
-  const looks: boolean[] = []
-  const file = await PolicyFile.open(path, { ...options, onLook: (usable) => looks.push(usable) })
+  const polls: boolean[] = []
+  const file = await PolicyFile.open(path, { ...options, onPoll: (usable) => polls.push(usable) })
   context.after(() => file.stop())
   let changes = 0
   file.onChange(() => changes++)
   const untilLook = async (isUsable: boolean) => {
-    looks.length = 0
-    while (!looks.includes(isUsable)) await sleep(20)
+    polls.length = 0
+    while (!polls.includes(isUsable)) await sleep(20)
   }
   assert.equal(file.policy.shortestMs, hour)
   assert.equal(file.policy.longestMs, 2 * hour)
@@ -172,7 +175,7 @@ test('PolicyFile: a changed file is used, a wrong one is not', async (context) =
   assert.deepEqual([changes, file.policy.longestMs], [1, 3 * hour])
 })
 
-test('PolicyFile: a file that is being written is not used', async (context) => {
+test('PolicyFile: does not use a file that is being written', async (context) => {
   const folder = await mkdtemp(join(tmpdir(), 'tidings-policy-'))
   context.after(() => rm(folder, { recursive: true }))
   const path = join(folder, 'policy.yaml')
@@ -188,11 +191,11 @@ test('PolicyFile: a file that is being written is not used', async (context) => 
   context.after(() => file.stop())
   const seen: (number | undefined)[] = []
   file.onChange(() => seen.push(file.policy.budgets[0]?.events))
-  // Stays as it is for longer than the server looks.
+  // Stays unchanged for longer than the poll interval.
   await writeFile(path, text.slice(0, -6))
   await sleep(3_500)
   assert.deepEqual(seen, [])
-  // Each look finds a policy that could be used, but another one than the look before.
+  // Each poll finds a valid policy, but a different one from the previous poll.
   for (let events = 1; events < 30; events++) {
     await writeFile(`${path}.new`, text.replace('500000', String(events)))
     await rename(`${path}.new`, path)

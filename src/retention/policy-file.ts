@@ -1,10 +1,12 @@
-/** The file of `--retention-policy-file`: how long events are kept, and how many. */
+/** The file of `--retention-policy-file`: how long events live, and how many may be stored. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { TIDINGS_API_VERSION } from '../api/tidings-group.ts'
 import { labelProblems } from '../api/validation/names.ts'
 import { readBounded } from '../lib/files/bounded-file.ts'
 import {
+  checkedText,
   configurationIn,
+  errorIn,
   fieldOf,
   listOf,
   mistake,
@@ -13,7 +15,7 @@ import {
   shown,
   textOf,
 } from '../lib/files/config-fields.ts'
-import { follow, type OnLook } from '../lib/files/follow.ts'
+import { follow, type OnPoll } from '../lib/files/follow.ts'
 import { parseLongDuration } from '../lib/go/duration.ts'
 import { parseQuantity } from '../lib/go/quantity.ts'
 import { type Json, type JsonObject, memberOf } from '../lib/json.ts'
@@ -29,23 +31,23 @@ import {
 
 const KIND = 'RetentionPolicy'
 const FILE_BYTES_MAX = 256 * 1024
-/** Every event is compared with the rules one after the other, and each is a label of metrics. */
+/** Every event is compared with each rule, and each rule is a metric label. */
 const RULES_MAX = 100
 const BUDGETS_MAX = 100
 const VALUES_MAX = 100
-/** As for `--event-ttl`: expired events are searched for once a second. */
+/** The minimum of `--event-ttl` too: the sweeper runs once a second. */
 const LIFETIME_MS_MIN = 1_000
 const LIFETIME_MS_MAX = 10 * 365 * 86_400_000
 const NUMBER_MAX = 2 ** 50
-/** Between the two looks that must find the same new content. */
+/** Time between the two reads that must find the same new content. */
 const SETTLE_MS = 1_000
 const NEWLINE = 0x0a
 
 export interface PolicyFileOptions {
-  /** Of events that no rule matches: `--event-ttl`. */
+  /** `--event-ttl`: the lifetime of events that no rule matches. */
   readonly lifetime: Lifetime
   readonly log: Log
-  readonly onLook?: OnLook | undefined
+  readonly onPoll?: OnPoll | undefined
 }
 
 interface Loaded {
@@ -53,20 +55,19 @@ interface Loaded {
   readonly policy: RetentionPolicy
 }
 
-/** What a part of the server needs of a policy file. */
 export type PolicySource = Pick<PolicyFile, 'policy' | 'onChange'>
 
 /**
- * Follows the file. While a changed file cannot be used, the last usable version stays in effect:
- * a mistake in it deletes nothing. Nor does a file that is still being written, whose first part is
- * often a valid policy: new content is used once two looks in a row have found it.
+ * Follows the file. While a changed file is invalid, the last valid version stays in effect, so a
+ * mistake deletes nothing. A half-written file can be a valid policy, so new content is used only
+ * after two reads in a row have found it.
  */
 export class PolicyFile {
   #policy: RetentionPolicy
   readonly #listeners: (() => void)[] = []
   readonly #follower: { stop(): void }
 
-  /** Rejects if the file cannot be used; the error has file and field. */
+  /** Rejects if the file is invalid; the error names the file and the field. */
   static async open(path: string, options: PolicyFileOptions): Promise<PolicyFile> {
     const first = await load(path, options.lifetime)
     options.log.info('Retention policy in use', summaryOf(path, first.policy))
@@ -74,7 +75,7 @@ export class PolicyFile {
   }
 
   private constructor(path: string, first: Loaded, options: PolicyFileOptions) {
-    const { lifetime, log, onLook } = options
+    const { lifetime, log, onPoll } = options
     this.#policy = first.policy
     this.#follower = follow({
       inUse: first,
@@ -85,8 +86,8 @@ export class PolicyFile {
         for (const listener of this.#listeners) listener()
       },
       onProblem: (err) => log.warn('Retention policy not reloaded', { err }),
-      onMended: () => log.info('Retention policy valid again, unchanged', { file: path }),
-      onLook,
+      onRecovered: () => log.info('Retention policy valid again, unchanged', { file: path }),
+      onPoll,
     })
   }
 
@@ -94,7 +95,7 @@ export class PolicyFile {
     return this.#policy
   }
 
-  /** `listener` is called after each change of `policy`. */
+  /** Calls `listener` after each change of `policy`. */
   onChange(listener: () => void): void {
     this.#listeners.push(listener)
   }
@@ -104,7 +105,7 @@ export class PolicyFile {
   }
 }
 
-/** For the log. The rule of `--event-ttl` is not in the file. */
+/** Log fields. Does not count the rule of `--event-ttl`, which is not in the file. */
 function summaryOf(file: string, { rules, budgets, fingerprint }: RetentionPolicy): LogFields {
   return { file, rules: rules.length - 1, budgets: budgets.length, fingerprint }
 }
@@ -118,8 +119,7 @@ async function load(path: string, lifetime: Lifetime, current?: Loaded): Promise
     if (content.at(-1) !== NEWLINE) throw new Error('has no final newline: it may be half-written')
     return { content, policy: readPolicy(content.toString(), lifetime) }
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(`${path}: ${why}`, { cause })
+    throw errorIn(path, cause)
   }
 }
 
@@ -129,12 +129,12 @@ async function expectSettled(path: string, content: Buffer): Promise<void> {
   if (!again.equals(content)) throw new Error(`${path}: is being written`)
 }
 
-/** Throws an error with the path of the wrong field. */
+/** Throws an error with the path of the invalid field. */
 export function readPolicy(text: string, lifetime: Lifetime): RetentionPolicy {
   const value = configurationIn(text, { apiVersion: TIDINGS_API_VERSION, kind: KIND })
   const tree = objectOf(value, '', ['apiVersion', 'kind', 'rules', 'budgets'])
   const [rules, budgets] = [readRules(tree), readBudgets(tree)]
-  // Most likely the rest of the file is missing. Who wants neither starts without a file.
+  // Most likely the rest of the file is missing: a policy without both needs no file.
   if (rules.length + budgets.length === 0) throw mistake('', 'has neither rules nor budgets')
   return new RetentionPolicy({ rules, lifetime, budgets })
 }
@@ -159,7 +159,7 @@ function readRules(tree: JsonObject): readonly RetentionRule[] {
   return rules
 }
 
-/** Has no member for a field that is not restricted. */
+/** Has no member for an unrestricted field. */
 function readSelector(rule: JsonObject, at: string): RuleSelector {
   const selector: Record<string, readonly string[]> = {}
   for (const field of SELECTOR_FIELDS) {
@@ -229,14 +229,14 @@ function nameOf(
   const [problem] = labelProblems(name)
   if (problem !== undefined) throw mistake(field, `${shown(name)}: ${problem}`)
   if (name === DEFAULT_RULE && names.has(name)) {
-    throw mistake(field, `${shown(name)} is the name of --event-ttl: write another one`)
+    throw mistake(field, `${shown(name)} is reserved for --event-ttl: choose another name`)
   }
   if (names.has(name)) throw mistake(field, `${shown(name)} is used twice`)
   names.add(name)
   return name
 }
 
-/** A text or a list of texts; undefined when it is missing. */
+/** Reads a string or a list of strings; undefined when it is missing. */
 function valuesOf(tree: JsonObject, name: string, at: string): readonly string[] | undefined {
   const value = memberOf(tree, name)
   if (value === undefined) return undefined
@@ -247,10 +247,8 @@ function valuesOf(tree: JsonObject, name: string, at: string): readonly string[]
   return items.map((item, index) => checkedValue(item, name, `${field}[${index}]`))
 }
 
-function checkedValue(value: Json, name: string, field: string): string {
-  if (typeof value !== 'string' || value === '') {
-    throw mistake(field, `${shown(value)} is not a text: put one in quotes`)
-  }
+function checkedValue(item: Json, name: string, field: string): string {
+  const value = checkedText(item, field)
   if (value.includes('*')) {
     throw mistake(field, `${shown(value)}: patterns are not supported: write a list of values`)
   }
@@ -262,7 +260,7 @@ function checkedValue(value: Json, name: string, field: string): string {
   return value
 }
 
-/** A whole number of 1 or more, with or without a unit; undefined when it is missing. */
+/** Reads a whole number above 0, with or without a unit; undefined when it is missing. */
 function numberOf(tree: JsonObject, name: 'events' | 'bytes', at: string): number | undefined {
   const value = memberOf(tree, name)
   if (value === undefined) return undefined

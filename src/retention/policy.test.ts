@@ -3,28 +3,28 @@ import { test } from 'node:test'
 import { StorageError } from '../storage/errors.ts'
 import { type EventFields, fieldsIn } from '../storage/event-fields.ts'
 import {
-  type Keepable,
   type Lifetime,
   type RetentionBudget,
   RetentionPolicy,
   type RetentionRule,
   type RuleSelector,
+  type RuleSubject,
 } from './policy.ts'
 
 const noFields: EventFields = fieldsIn({})
 
-function event(namespace: string, fields: Partial<EventFields> = {}): Keepable {
+function event(namespace: string, fields: Partial<EventFields> = {}): RuleSubject {
   return { key: { cluster: 'local', namespace, name: 'e' }, fields: { ...noFields, ...fields } }
 }
 
-const unreadable: Keepable = {
+const unreadable: RuleSubject = {
   key: { cluster: 'local', namespace: 'prod', name: 'e' },
   get fields(): never {
     throw new StorageError({ kind: 'corrupt', message: 'not JSON' })
   },
 }
 
-test('policy: a single rule applies to every event without parsing it', () => {
+test('policy: applies a single rule to every event without parsing it', () => {
   const policy = RetentionPolicy.uniform(5_000)
   assert.equal(policy.lifetimeOf(unreadable), 5_000)
   assert.deepEqual([policy.isUniform, policy.shortestMs, policy.longestMs], [true, 5_000, 5_000])
@@ -39,7 +39,7 @@ const rule = (name: string, selector: RuleSelector, lifetime: Lifetime): Retenti
   lifetime,
 })
 
-test('policy: values that are known without parsing decide', () => {
+test('policy: uses values that are known without parsing', () => {
   const policy = new RetentionPolicy({
     rules: [
       rule('type', { type: ['Warning'] }, 1_000),
@@ -71,7 +71,7 @@ test('policy: values that are known without parsing decide', () => {
   assert.deepEqual(rules, ['type', 'reason', 'kind', 'controller', 'default'])
 })
 
-test('policy: the first rule whose values all match applies', () => {
+test('policy: applies the first rule whose values all match', () => {
   const policy = new RetentionPolicy({
     rules: [
       rule('a', { namespace: ['prod'], type: ['Warning'] }, 'never'),
@@ -81,7 +81,7 @@ test('policy: the first rule whose values all match applies', () => {
     ],
     lifetime: 4_000,
   })
-  const cases: readonly (readonly [Keepable, string])[] = [
+  const cases: readonly (readonly [RuleSubject, string])[] = [
     [event('prod', { type: 'Warning', reason: 'Pulled' }), 'a'],
     [event('test', { type: 'Warning', reason: 'Pulled' }), 'b'],
     [event('test', { reason: 'Pulling' }), 'b'],
@@ -103,7 +103,7 @@ test('policy: the first rule whose values all match applies', () => {
   assert.equal(policy.keepsForever, true)
 })
 
-test('policy: every field of a rule is compared, and with the right field of the event', () => {
+test('policy: compares every field of a rule with the right field of the event', () => {
   const cluster = 'here'
   const key = { cluster, namespace: 'ns', name: 'e' }
   const fields: EventFields = {
@@ -135,7 +135,7 @@ test('policy: every field of a rule is compared, and with the right field of the
   }
 })
 
-test('policy: an unreadable event matches only rules that require no values', () => {
+test('policy: matches an unreadable event only with rules that require no values', () => {
   const policy = new RetentionPolicy({
     rules: [rule('a', { type: ['Normal'] }, 'never'), rule('b', { namespace: ['prod'] }, 3_000)],
     lifetime: 4_000,
@@ -143,7 +143,7 @@ test('policy: an unreadable event matches only rules that require no values', ()
   assert.equal(policy.lifetimeOf(unreadable), 3_000)
 })
 
-test('policy: a lifetime that is not above 0 is rejected', () => {
+test('policy: rejects a lifetime that is not above 0', () => {
   for (const lifetime of [0, -1, Number.NaN]) {
     assert.throws(() => RetentionPolicy.uniform(lifetime), RangeError)
     const rules = [rule('a', {}, lifetime)]
@@ -151,7 +151,7 @@ test('policy: a lifetime that is not above 0 is rejected', () => {
   }
 })
 
-test('policy: the first budget that matches a namespace, or a cluster, applies to it', () => {
+test('policy: applies the first budget that matches a namespace or a cluster', () => {
   const budget = (name: string, rest: Partial<RetentionBudget>): RetentionBudget => ({
     name,
     per: 'Namespace',
@@ -183,7 +183,7 @@ test('policy: the first budget that matches a namespace, or a cluster, applies t
   )
 })
 
-test('policy: the fingerprint is the same for the same policy only', () => {
+test('policy: has the same fingerprint only for the same policy', () => {
   const of = (lifetime: Lifetime, events: number) =>
     new RetentionPolicy({
       rules: [rule('a', { type: ['Normal'] }, lifetime)],

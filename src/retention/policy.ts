@@ -2,66 +2,66 @@ import { createHash } from 'node:crypto'
 import { StorageError } from '../storage/errors.ts'
 import type { EventValues, StoredEvent } from '../storage/storage.ts'
 
-/** How long an event is kept after its last change, in milliseconds. */
+/** Milliseconds from the last change of an event until it expires. */
 export type Lifetime = number | 'never'
 
-/** Selects events that have, in each field given here, one of its values. */
+/** Selects events that match one of the values of every field given here. */
 export interface RuleSelector {
   readonly cluster?: readonly string[] | undefined
   readonly namespace?: readonly string[] | undefined
   readonly type?: readonly string[] | undefined
   readonly reason?: readonly string[] | undefined
-  /** The kind of the object that the event is about. */
+  /** Matches `regarding.kind`. */
   readonly kind?: readonly string[] | undefined
-  /** The `reportingController`. */
+  /** Matches `reportingController`. */
   readonly controller?: readonly string[] | undefined
 }
 
 export interface RetentionRule {
-  /** For metrics; unique in a policy. */
+  /** A metric label; unique within a policy. */
   readonly name: string
   readonly selector: RuleSelector
   readonly lifetime: Lifetime
 }
 
-/** The most that each namespace, or each cluster, may keep: at least one of events and bytes. */
+/** The maximum for each namespace or each cluster, in events, bytes or both. */
 export interface RetentionBudget {
-  /** For metrics; unique in a policy. */
+  /** A metric label; unique within a policy. */
   readonly name: string
   readonly per: 'Namespace' | 'Cluster'
-  /** Undefined: all. */
+  /** Undefined matches all. */
   readonly cluster: readonly string[] | undefined
   readonly namespace: readonly string[] | undefined
   readonly events: number | undefined
   readonly bytes: number | undefined
 }
 
-/** The parts of an event that decide how long it is kept. */
-export type Keepable = Pick<StoredEvent, 'key' | 'fields' | 'values'>
+/** The parts of an event that rules match. */
+export type RuleSubject = Pick<StoredEvent, 'key' | 'fields' | 'values'>
 
-/** The name of the rule that applies to events which no other rule matches. */
+/** The rule for events that no other rule matches. */
 export const DEFAULT_RULE = 'default'
 
 export interface PolicyOptions {
-  /** In order: the first that matches an event applies to it. */
+  /** The first rule that matches an event applies to it. */
   readonly rules?: readonly RetentionRule[] | undefined
-  /** For events that no rule matches. */
+  /** The lifetime of events that no rule matches. */
   readonly lifetime: Lifetime
-  /** In order: the first that matches a namespace, or a cluster, applies to it. */
+  /** The first budget that matches a namespace or a cluster applies to it. */
   readonly budgets?: readonly RetentionBudget[] | undefined
 }
 
 /**
- * How long events are kept, and how many.
+ * How long events live, and how many may be stored.
  *
- * It is evaluated when an event may be due, not when it is written: a changed policy applies to
+ * Rules are evaluated when an event may be due, not when it is written, so a changed policy applies to
  * stored events as well.
  */
 export class RetentionPolicy {
-  /** The last one matches every event. */
+  /** The last rule matches every event. */
   readonly rules: readonly RetentionRule[]
   readonly budgets: readonly RetentionBudget[]
-  /** Differs between policies that differ. Short: for logs and comparison, not for security. */
+  /** Different for different policies. Short: for logs and comparison, not for security. */
   readonly fingerprint: string
   readonly #matchers: readonly Matcher[]
   readonly #lifetimesMs: readonly number[]
@@ -83,13 +83,13 @@ export class RetentionPolicy {
     return new RetentionPolicy({ lifetime })
   }
 
-  ruleOf(event: Keepable): RetentionRule {
+  ruleOf(event: RuleSubject): RetentionRule {
     const found = this.#matchers.find((matcher) => matcher.matches(event))
     if (found === undefined) throw new Error('the last rule must match every event')
     return found.rule
   }
 
-  lifetimeOf(event: Keepable): Lifetime {
+  lifetimeOf(event: RuleSubject): Lifetime {
     return this.ruleOf(event).lifetime
   }
 
@@ -109,7 +109,7 @@ export class RetentionPolicy {
     )
   }
 
-  /** Whether all events have the same lifetime, so that a change of an event cannot change it. */
+  /** Whether all events have the same lifetime, so that changing an event cannot change it. */
   get isUniform(): boolean {
     return this.rules.length === 1
   }
@@ -119,7 +119,7 @@ export class RetentionPolicy {
     return this.#lifetimesMs.length === 0 ? undefined : Math.min(...this.#lifetimesMs)
   }
 
-  /** The longest lifetime of events that expire; 0 when none does. */
+  /** The longest finite lifetime; 0 when no event expires. */
   get longestMs(): number {
     return Math.max(0, ...this.#lifetimesMs)
   }
@@ -130,7 +130,7 @@ export class RetentionPolicy {
   }
 }
 
-/** A rule with its values as sets: a file may list a hundred namespaces. */
+/** A rule with its values in sets: a file may list a hundred namespaces. */
 class Matcher {
   readonly rule: RetentionRule
   readonly #ofKey: readonly Condition<StoredEvent['key']>[]
@@ -151,9 +151,9 @@ class Matcher {
     ]
   }
 
-  matches(event: Keepable): boolean {
+  matches(event: RuleSubject): boolean {
     if (!this.#ofKey.every((isMet) => isMet(event.key))) return false
-    // Reading the fields may parse the whole event: skip it when the rule does not need them.
+    // Reading the fields may parse the whole event, so rules that need none come first.
     if (this.#ofFields.length === 0) return true
     const fields = valuesOf(event)
     return fields !== undefined && this.#ofFields.every((isMet) => isMet(fields))
@@ -162,7 +162,6 @@ class Matcher {
 
 type Condition<T> = (subject: T) => boolean
 
-/** No condition when there are no values. */
 function oneOf<T>(
   values: readonly string[] | undefined,
   read: (subject: T) => string,
@@ -172,8 +171,8 @@ function oneOf<T>(
   return [(subject) => known.has(read(subject))]
 }
 
-/** An unreadable event has no values: only rules that require none match it. */
-function valuesOf(event: Keepable): EventValues | undefined {
+/** Undefined for an unreadable event: only rules that require no values match it. */
+function valuesOf(event: RuleSubject): EventValues | undefined {
   try {
     return event.values ?? valuesIn(event.fields)
   } catch (error) {

@@ -7,11 +7,12 @@ import { Totals } from './account/totals.ts'
 import { RetentionPolicy } from './policy.ts'
 import { Retention } from './retention.ts'
 
-test('retention: run sends no requests when nothing expires or is compacted', async () => {
+test('retention: sends no requests when nothing expires or is compacted', async () => {
   const untouchable = new Proxy({}, { get: (_, name) => assert.fail(`${String(name)} was used`) })
   const retention = new Retention({
     client: untouchable as EtcdClient,
     storage: untouchable as EventStorage,
+    deletes: untouchable as EventStorage,
     prefix: '/registry',
     replica: 'a',
     policy: RetentionPolicy.uniform('never'),

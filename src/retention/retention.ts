@@ -1,9 +1,13 @@
+import type { KnownHistory } from '../election/known-history.ts'
 import { Leadership } from '../election/leadership.ts'
 import { cutShort, type Term } from '../election/term.ts'
+import type { EtcdClient } from '../etcd/client.ts'
 import { aborted, LinkedAbort } from '../lib/abort.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
+import type { Log } from '../lib/log/log.ts'
 import { type Lane, RunQueue } from '../lib/run-queue.ts'
 import { controlKey, EventKeys, foreignRanges } from '../storage/etcd/keys.ts'
+import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import type { StoredSizes } from '../storage/stored-sizes.ts'
 import { Account } from './account/account.ts'
 import type { Totals } from './account/totals.ts'
@@ -12,11 +16,71 @@ import { Evictor } from './budgets/evictor.ts'
 import { Compactor } from './compactor.ts'
 import { dueTime, StorageFeed } from './due-feed.ts'
 import type { RetentionPolicy } from './policy.ts'
-import type { RetentionOptions, RetentionStatus } from './retention-options.ts'
 import { Schedule } from './schedule.ts'
 import { readEveryMs, SteadyClock } from './steady-clock.ts'
 import { Sweeper } from './sweeper.ts'
 import { Timeline } from './timeline.ts'
+
+export interface RetentionOptions {
+  readonly client: EtcdClient
+  /** Preferably one that reads from memory. */
+  readonly storage: Pick<EventStorage, 'get' | 'list' | 'watch' | 'currentVersion'>
+  readonly deletes: Pick<EventStorage, 'delete'>
+  /** Looks an event up in the cache, if there is one, which saves reads from etcd. */
+  readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
+  /** Events that cannot be decoded; they expire like all others. */
+  readonly damaged?: (() => Iterable<StoredEvent>) | undefined
+  /** Maximum number of concurrent deletes; set lower when each has to read from etcd first. */
+  readonly deletesAtOnceMax?: number | undefined
+  /** About how many entries the expiry queue retains, the earliest due. Default: all. */
+  readonly dueEntriesMax?: number | undefined
+  /** Whether this replica leads only while no other wants to; see `Leadership`. */
+  readonly isStandby?: boolean | undefined
+  /** Stored events and bytes. Budgets are not enforced without it. */
+  readonly sizes?: StoredSizes | undefined
+  /** The etcd prefix that events are stored under; see `controlKey`. */
+  readonly prefix: string
+  /** The history that the cache follows. Without it, etcd is assumed never to be restored. */
+  readonly history?:
+    | (KnownHistory & {
+        /** Whether the newest connection leads to this history. Starts a check if that is unknown. */
+        isVerified(): boolean
+      })
+    | undefined
+  /** A name for this replica, written to etcd for operators. */
+  readonly replica: string
+  /** The initial policy; see `replacePolicy`. */
+  readonly policy: RetentionPolicy
+  /** 0 disables compaction. */
+  readonly compactionIntervalMs: number
+  readonly log: Log
+  /** Default: a lane of a separate run queue. */
+  readonly lane?: Lane | undefined
+  readonly leaseTtlSeconds?: number | undefined
+  readonly clock?: Clock | undefined
+  readonly wallTime?: (() => number) | undefined
+}
+
+/** Input of the metrics. Counters cover this process since its start. */
+export interface RetentionStatus {
+  /** Whether this replica is elected and has read the age record, so that it can sweep. */
+  readonly isLeader: boolean
+  /** Whether it sweeps although no election is possible; other replicas may do the same. */
+  readonly isWorkingWithoutLeader: boolean
+  /** Number of terms for which it was elected. */
+  readonly termCount: number
+  /** Deleted events: expired ones by rule, evicted ones by budget. */
+  readonly deleted: Totals
+  /** How long the most overdue event has been due. Undefined while this replica does not sweep. */
+  readonly sweepLagMs: number | undefined
+  readonly waitingCount: number
+  readonly compactionCount: number
+  readonly compactedRevision: number
+  /** How far its wall clock is ahead of the sweeper's; undefined when unknown. */
+  readonly clockSkewMs: number | undefined
+  /** How late events may currently expire because part of their age is unproved. */
+  readonly unprovedMs: number
+}
 
 /**
  * Deletes expired events, enforces budgets and compacts etcd. Every replica takes part in the
@@ -30,7 +94,7 @@ export class Retention {
   readonly #leadership: Leadership
   readonly #lane: Lane
   readonly #sweeper: Sweeper
-  /** Undefined when it is not known how much is stored. */
+  /** Undefined without `sizes`. */
   readonly #evictor: Evictor | undefined
   readonly #compactor: Compactor
   readonly #record: AgeRecord
@@ -39,9 +103,9 @@ export class Retention {
   /** Aborts when the policy is replaced. */
   #replacing = new AbortController()
   #begunAt = Number.NEGATIVE_INFINITY
-  /** The policy by which everything that is due has been deleted in this term. */
+  /** The policy under which this term has deleted everything that was due. */
   #caughtUpWith: RetentionPolicy | undefined
-  /** The age record has been read, and work has begun. */
+  /** Whether the age record has been read and work has begun. */
   #hasBegun = false
   /** Aborts the current work on `forget`. */
   #forgetting = new AbortController()
@@ -81,7 +145,7 @@ export class Retention {
       client,
       key: leaderKey,
       replica,
-      // Not the steady clock: a lease expires also while the process is stopped.
+      // Not the steady clock: a lease also expires while the process is stopped.
       clock: processClock,
       log,
       leaseTtlSeconds: options.leaseTtlSeconds,
@@ -137,7 +201,7 @@ export class Retention {
     }
   }
 
-  /** What all sweepers have deleted since the first one; a few seconds old on other replicas. */
+  /** Deletes by all sweepers ever; a few seconds out of date on other replicas. */
   get totals(): Totals {
     return this.#account.totals
   }
@@ -146,21 +210,21 @@ export class Retention {
     return this.#schedule.policy
   }
 
-  /** Applies to stored events at once: the queue of the sweeper is filled again. */
+  /** Applies to stored events immediately: the sweeper refills its queue. */
   replacePolicy(policy: RetentionPolicy): void {
     this.#schedule = new Schedule(policy, this.#options.compactionIntervalMs)
     this.#replacing.abort()
     this.#replacing = new AbortController()
   }
 
-  /** One lifetime after sweeping began, all events with unproved age are gone. */
+  /** One lifetime after sweeping began, no event with an unproved age is left. */
   get #isUnproved(): boolean {
     return this.#clock.now() < this.#begunAt + this.policy.longestMs
   }
 
   /**
    * Runs until aborted, then ends the current work and lets another replica take over. Storage and
-   * client must stay open until this resolves. Waits while etcd is down; rejects on a bug only.
+   * client must stay open until this resolves. Waits while etcd is down; rejects only on a bug.
    */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -198,8 +262,8 @@ export class Retention {
 
   /**
    * Called when the cache was reloaded because nothing proved that etcd is still in the same
-   * history. What is known about ages may belong to another history: it is reset, and the work
-   * begins again from the age record in etcd.
+   * history. Known ages may belong to another history, so they are discarded and the work starts
+   * again from the age record in etcd.
    */
   forget(): void {
     this.#timeline.forget()
@@ -217,7 +281,7 @@ export class Retention {
 
   async #workUntilForgotten(term: Term): Promise<void> {
     const { compactionIntervalMs } = this.#options
-    // First: the due times of all queued events are computed from what is known now.
+    // Must come first: due times of queued events are computed from the ages known at that time.
     if (!(await this.#record.begin(term))) return
     this.#begunAt = this.#clock.now()
     this.#hasBegun = true
@@ -229,7 +293,7 @@ export class Retention {
         isNeeded: () => this.policy.shortestMs !== undefined,
         work: (part) => this.#sweeper.run(part),
       }),
-      // Without an election several replicas would evict at once. Nothing is added to a full etcd.
+      // Without an election several replicas would evict at once. A full etcd does not grow anyway.
       this.#underEachPolicy(term, {
         isNeeded: () => isElected && this.#evictor !== undefined && this.policy.budgets.length > 0,
         work: async (part) => this.#evictor?.run(part),
@@ -241,7 +305,7 @@ export class Retention {
     await this.#account.end(term)
   }
 
-  /** The work begins again whenever the policy is replaced. */
+  /** Restarts the work whenever the policy is replaced. */
   async #underEachPolicy(
     term: Term,
     { isNeeded, work }: { isNeeded: () => boolean; work: (part: Term) => Promise<void> },
@@ -254,7 +318,7 @@ export class Retention {
   }
 
   #createSweeper(): Sweeper {
-    const { storage, deletes = storage, recall, damaged, log } = this.#options
+    const { storage, deletes, recall, damaged, log } = this.#options
     const due = dueTime(() => this.policy, this.#timeline)
     const isUniform = () => this.policy.isUniform
     return new Sweeper({
@@ -267,21 +331,28 @@ export class Retention {
       batchMax: this.#options.deletesAtOnceMax,
       isVerified: () => this.#isVerified,
       feed: new StorageFeed({
-        ...{ storage, dueTime: due, isUniform, lane: this.#lane, log },
+        storage,
+        dueTime: due,
+        isUniform,
+        lane: this.#lane,
+        log,
         entriesMax: this.#options.dueEntriesMax,
       }),
       dueTime: due,
       onCaughtUp: () => {
         this.#caughtUpWith = this.policy
       },
-      onDue: (event) => this.#account.expiring(this.policy.ruleOf(event).name),
+      onDue: (event) => {
+        const { name } = this.policy.ruleOf(event)
+        return () => this.#account.expired(name)
+      },
       clock: this.#clock,
       log,
     })
   }
 
   #createEvictor(sizes: StoredSizes): Evictor {
-    const { storage, deletes = storage, log } = this.#options
+    const { storage, deletes, log } = this.#options
     return new Evictor({
       storage: {
         list: (scope, options) => storage.list(scope, options),

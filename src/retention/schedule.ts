@@ -1,24 +1,24 @@
 import { formatDuration } from '../lib/go/duration.ts'
 import type { RetentionPolicy } from './policy.ts'
 
-/** The timeline takes this many notes per lifetime or interval, so that gaps hardly matter. */
+/** Notes of the timeline per lifetime or interval: enough that gaps between them hardly matter. */
 const notesPerPeriod = 20
 const noteEveryMsMin = 250
 const noteEveryMsMax = 10_000
 /** Ages beyond this many times the longest lifetime are not distinguished, to limit the notes. */
 const horizonLifetimes = 2
 /**
- * The horizon while some events never expire: a changed policy may give them any lifetime, and then
- * they should not seem younger than they are. A month takes about 2000 notes.
+ * The horizon while some events never expire. A changed policy may give them a lifetime, and they
+ * should not appear younger than they are then. A month takes about 2000 notes.
  */
 const foreverHorizonMs = 30 * 24 * 3_600_000
-/** Each record writes a few kilobytes to etcd. */
+/** Writing the age record costs a few kilobytes in etcd. */
 const recordEveryMsMin = 1_000
 
-/** What the policy of now requires of the timeline and of the age record. */
+/** What a policy requires of the timeline and of the age record. */
 export class Schedule {
   readonly policy: RetentionPolicy
-  /** 0: never. */
+  /** 0 disables compaction. */
   readonly compactionIntervalMs: number
 
   constructor(policy: RetentionPolicy, compactionIntervalMs: number) {
@@ -26,7 +26,7 @@ export class Schedule {
     this.compactionIntervalMs = compactionIntervalMs
   }
 
-  /** Nothing expires, is limited or is compacted: no leader is needed. */
+  /** Whether nothing expires, is limited or is compacted, so that no leader is needed. */
   get isIdle(): boolean {
     return this.#periodsMs.length === 0 && this.policy.budgets.length === 0
   }
@@ -47,7 +47,7 @@ export class Schedule {
     return keepsForever ? Math.max(longest, foreverHorizonMs) : longest
   }
 
-  /** The settings that are flags, in the form of the flags. */
+  /** The settings as command-line flags. */
   get flags(): string {
     const { defaultLifetime: ttl } = this.policy
     const shown = ttl === 'never' ? ttl : formatDuration(ttl)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SteadyClock } from './steady-clock.ts'
 
-test('the steady clock counts elapsed time, but only a few seconds of a step', () => {
+test('steady clock: counts elapsed time, but only a few seconds of a step', () => {
   const time = { now: 500 }
   const clock = new SteadyClock({ now: () => time.now })
   assert.equal(clock.now(), 500)

@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 
-/** The clock must be read at least this often, to tell a step from a pause between two readings. */
+/** The clock must be read at least this often to distinguish a step from a gap between readings. */
 export const readEveryMs = 1_000
 /** Longer than the event loop ever blocks; a step adds at most this much. */
 const stepMsMax = 5_000
@@ -10,9 +10,9 @@ const stepMsMax = 5_000
  *
  * The monotonic clock of a process cannot be set, but it can step: because of a hypervisor, a
  * suspended machine, or a library that fakes time. For retention, a step forward would make every
- * event older at once. Time that is cut off here is at worst counted late; the age record
- * (age-record.ts) makes up for a process that really was stopped. Must be read every second. A
- * clock that runs too fast is not detected, up to five times the true speed.
+ * event older at once. Cutting off time that really passed only makes events expire late, and the
+ * age record (age-record.ts) makes up for a process that was stopped. Must be read every second. A
+ * clock that runs up to five times too fast is not detected.
  */
 export class SteadyClock implements Clock {
   readonly #inner: Clock

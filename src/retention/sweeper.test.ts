@@ -10,7 +10,7 @@ import type { ExpiryQueue } from './expiry-queue.ts'
 import { Sweeper } from './sweeper.ts'
 
 const time = { now: 0 }
-/** Of events that expire. */
+/** Lifetime of events that expire. */
 const lifetime = { ms: 1_000 }
 
 async function settle(): Promise<void> {
@@ -27,7 +27,7 @@ async function advance(ms: number): Promise<void> {
 
 type Reply = StorageError | undefined
 
-/** Events by name. Scripted replies come first, then it behaves like a storage. */
+/** Events keyed by name. Scripted replies come first; after that it behaves like a storage. */
 class ScriptedStorage {
   readonly versions = new Map<string, number>()
   readonly deleted: string[] = []
@@ -128,7 +128,7 @@ describe('sweeper', () => {
   })
   afterEach(() => mock.timers.reset())
 
-  test('events are deleted within a second after they are due, in order, never before', async () => {
+  test('deletes events in order, within a second after they are due, never before', async () => {
     const storage = new ScriptedStorage()
     const { swept, sweeper, add, end } = start(storage)
     add('late', 1_500)
@@ -144,7 +144,7 @@ describe('sweeper', () => {
     await end()
   })
 
-  test('overdue events are deleted as soon as the queue is filled', async () => {
+  test('deletes overdue events as soon as the queue is filled', async () => {
     const storage = new ScriptedStorage()
     const { add, filled, end } = start(storage)
     await advance(300)
@@ -157,7 +157,7 @@ describe('sweeper', () => {
     await end()
   })
 
-  test('a changed event is queued again with its new due time, if it has one', async () => {
+  test('queues a changed event again with its new due time, if it has one', async () => {
     const storage = new ScriptedStorage()
     const { sweeper, add, end } = start(storage)
     add('updated', 0)
@@ -176,7 +176,7 @@ describe('sweeper', () => {
     await end()
   })
 
-  test('an event that memory knows to be changed is queued again without a delete', async () => {
+  test('queues an event again without a delete when the cache knows it was changed', async () => {
     const storage = new ScriptedStorage()
     const { add, recalled, end } = start(storage)
     add('changed', 4)
@@ -195,7 +195,7 @@ describe('sweeper', () => {
     await end()
   })
 
-  test('an event that is no longer due when it is deleted is queued again', async () => {
+  test('queues an event again when it is no longer due at its delete', async () => {
     const storage = new ScriptedStorage()
     const { swept, sweeper, add, end } = start(storage)
     add('a', 0)
@@ -204,7 +204,7 @@ describe('sweeper', () => {
     storage.gate = gate.promise
     await advance(1_050)
     assert.equal(storage.deletes, 2)
-    // Meanwhile the policy was changed.
+    // The policy has changed in the meantime.
     lifetime.ms = 3_000
     gate.resolve()
     await advance(1_900)
@@ -214,7 +214,7 @@ describe('sweeper', () => {
     await end()
   })
 
-  test('a delete that finds no event, or a corrupt one, is not retried', async () => {
+  test('does not retry a delete that finds no event or a corrupt one', async () => {
     const storage = new ScriptedStorage()
     const { swept, sweeper, add, end } = start(storage)
     add('gone', 0)
@@ -227,7 +227,7 @@ describe('sweeper', () => {
     await end()
   })
 
-  test('a delete with an unknown result is retried with its old due time', async () => {
+  test('retries a delete with an unknown result, with the old due time', async () => {
     const storage = new ScriptedStorage()
     const { sweeper, add, end } = start(storage)
     add('first', 0)
@@ -242,7 +242,7 @@ describe('sweeper', () => {
     await end()
   })
 
-  test('an overloaded storage gets smaller batches, and none before Retry-After', async () => {
+  test('sends smaller batches to an overloaded storage, and none before Retry-After', async () => {
     const storage = new ScriptedStorage()
     const { add, end } = start(storage)
     for (let at = 0; at < 2_000; at++) add(`e${at}`, 0)
@@ -266,7 +266,7 @@ describe('sweeper', () => {
     await end()
   })
 
-  test('no batch begins after the term, even if the signal has not aborted', async () => {
+  test('begins no batch after the term, even if the signal has not aborted', async () => {
     const storage = new ScriptedStorage()
     const { add, held, running } = start(storage)
     for (let at = 0; at < 2_000; at++) add(`e${at}`, 0)
@@ -282,7 +282,7 @@ describe('sweeper', () => {
     assert.equal(storage.deletes, 500)
   })
 
-  test('a bug ends the sweeper instead of being retried', async () => {
+  test('rejects on a bug instead of retrying', async () => {
     const storage = new ScriptedStorage()
     storage.delete = () => Promise.reject(new TypeError('a bug'))
     const { add, running } = start(storage)
@@ -290,7 +290,7 @@ describe('sweeper', () => {
     await Promise.all([assert.rejects(running, TypeError), advance(1_100)])
   })
 
-  test('work without an election starts later and skips what others have deleted', async () => {
+  test('starts later without an election, and skips what others have deleted', async () => {
     const storage = new ScriptedStorage()
     const { swept, sweeper, add, recalled, end } = start(storage, 3_000)
     for (const name of ['swept', 'unknown', 'remembered']) add(name, 0)
@@ -310,7 +310,7 @@ describe('sweeper', () => {
     await end()
   })
 
-  test('a damaged event is queued once, however often its delete fails', async () => {
+  test('queues a damaged event once, however often its delete fails', async () => {
     const storage = new ScriptedStorage()
     storage.versions.set('d', 2)
     const damaged = () =>

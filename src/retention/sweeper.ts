@@ -1,8 +1,8 @@
 /**
- * Deletes expired events: once a second, in the order of due times, each only if it still has the
- * version that was found to be due, and is still due. A change gives an event a new version and a
- * new due time, so even a delayed delete cannot remove the changed event. A changed policy gives
- * events new due times as well: an event that it keeps longer is not deleted.
+ * Deletes expired events once a second, in order of their due times. Each is deleted only if it still
+ * has the version that was due, and is still due. A change gives an event a new version and a new due
+ * time, so even a delayed delete cannot remove the changed event. A changed policy also gives events
+ * new due times: an event that now lives longer is not deleted.
  */
 
 import type { Term } from '../election/term.ts'
@@ -16,41 +16,39 @@ import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import type { DueFeed, DueTime } from './due-feed.ts'
 import { type DueEvent, ExpiryQueue } from './expiry-queue.ts'
-import { deleteUnchanged, isRetryable, type Outcome } from './guarded-delete.ts'
+import { deleteInSlices, deleteUnchanged, isRetryable, type Outcome } from './guarded-delete.ts'
 
 const sweepEveryMs = 1_000
 /**
- * Concurrent deletes: five transactions, so that one is always ready to follow the two that are in
- * flight to etcd, and writes of clients wait for at most a few transactions of the sweeper.
+ * Concurrent deletes. They fill five transactions: one is always ready to follow the two in flight to
+ * etcd, and clients' writes wait for at most a few transactions of the sweeper.
  */
 const batchMax = 500
 const batchMin = 10
-/** Deletes started between two yields: a few milliseconds, even if each has to read first. */
-const deletesPerSlice = 50
 /** Damaged events checked between two yields. */
 const damagedPerSlice = 1_000
 
 export interface SweeperOptions {
   readonly storage: Pick<EventStorage, 'get' | 'delete'>
   /**
-   * The event as memory has it: saves a read to find out whether an event was changed. It may be
-   * out of date, so nothing is deleted because of it.
+   * Looks an event up in the cache, which saves a read from etcd to find out whether it was
+   * changed. The result may be out of date, so no delete relies on it.
    */
   readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
-  /** Events that cannot be read; the feed does not have them. Usually there are none. */
+  /** Events that cannot be decoded, which the feed does not have. Usually there are none. */
   readonly damaged?: (() => Iterable<StoredEvent>) | undefined
   readonly feed: DueFeed
   readonly dueTime: DueTime
   /**
-   * Whether etcd is in the history that the queue was filled from: in another history the same
-   * version may belong to another change. Default true.
+   * Whether etcd is still in the history that filled the queue. In another history, the same
+   * version may belong to a different change. Default: always.
    */
   readonly isVerified?: (() => boolean) | undefined
-  /** Called when a delete is decided; what it returns is called when the event was deleted. */
+  /** Called when a delete is decided. Returns a callback for when the event has been deleted. */
   readonly onDue: (due: StoredEvent) => () => void
-  /** All events have been looked at in this run, and those that were due are deleted. */
+  /** Called after each sweep of this run that began with a full queue and left nothing due. */
   readonly onCaughtUp?: (() => void) | undefined
-  /** The most events that are deleted at once. */
+  /** Maximum number of concurrent deletes. */
   readonly batchMax?: number | undefined
   readonly clock: Clock
   readonly log: Log
@@ -63,7 +61,7 @@ export class Sweeper {
   #damagedVersions: ReadonlySet<Version> = new Set()
   readonly #batchMax: number
   #batchSize: number
-  /** In this run. */
+  /** Whether the queue has been filled in this run. */
   #isFilled = false
   /** Ends the pause between two sweeps. */
   #wake = () => {}
@@ -74,7 +72,6 @@ export class Sweeper {
     this.#batchSize = this.#batchMax
   }
 
-  /** Number of entries in the queue. */
   get waitingCount(): number {
     return this.#queue.size
   }
@@ -85,7 +82,7 @@ export class Sweeper {
     return firstDueAt === undefined ? 0 : Math.max(0, this.#options.clock.now() - firstDueAt)
   }
 
-  /** Sweeps until the term is over. Rejects on a bug only. */
+  /** Sweeps until the term is over. Rejects only on a bug. */
   async run(term: Term): Promise<void> {
     const queue = new ExpiryQueue()
     this.#queue = queue
@@ -96,7 +93,7 @@ export class Sweeper {
     try {
       await Promise.all([
         this.#options.feed
-          // `onFilled` starts a sweep at once: after an election events may be overdue already.
+          // Sweeps as soon as the queue is filled: after an election, events may be overdue.
           .run(queue, { signal: ending.signal, onFilled: () => this.#filled() })
           .finally(ending.abort),
         this.#sweepLoop(queue, term, ending.signal).finally(ending.abort),
@@ -128,7 +125,7 @@ export class Sweeper {
     }
   }
 
-  /** The feed cleared the queue before it filled it: damaged events must be queued again. */
+  /** The feed cleared the queue before filling it, so damaged events must be queued again. */
   #filled(): void {
     this.#damagedVersions = new Set()
     this.#isFilled = true
@@ -154,9 +151,10 @@ export class Sweeper {
     while (!signal.aborted && term.isHeld()) {
       const batch = queue.takeDue(clock.now() - (lateMs ?? 0), this.#batchSize)
       if (batch.length === 0) return undefined
-      const left = isLeaderless ? await this.#stillThere(queue, batch, signal) : batch
+      const left = isLeaderless ? await this.#stillStored(queue, batch, signal) : batch
       if (left instanceof StorageError) return left
-      const failure = await this.#sweepBatch(queue, left)
+      const failures = await deleteInSlices(left, (event) => this.#sweep(queue, event))
+      const failure = failures.find((each) => each !== undefined)
       if (failure !== undefined) {
         this.#batchSize = Math.max(batchMin, Math.floor(this.#batchSize / 2))
         return failure
@@ -166,7 +164,7 @@ export class Sweeper {
     return undefined
   }
 
-  /** Queues each damaged event once, when it is first seen. A failed delete stays queued. */
+  /** Queues each damaged event when it is first seen; a failed delete leaves it in the queue. */
   async #queueDamaged(queue: ExpiryQueue): Promise<void> {
     const { damaged, dueTime } = this.#options
     const known = this.#damagedVersions
@@ -179,22 +177,22 @@ export class Sweeper {
       const dueAt = dueTime(event)
       if (dueAt !== 'never') queue.push({ key, version, dueAt })
     }
-    // Unless the queue was refilled meanwhile: then each has to be queued again.
+    // Not if the queue was refilled in the meantime: then each has to be queued again.
     if (known === this.#damagedVersions) this.#damagedVersions = versions
   }
 
   /**
-   * The batch without the events that another replica has already deleted. Memory has those
-   * deletes, and serves all these reads after one revision read from etcd.
+   * The batch without events that another replica has already deleted. The cache includes those
+   * deletes and serves all these reads after reading one revision from etcd.
    */
-  async #stillThere(
+  async #stillStored(
     queue: ExpiryQueue,
     batch: readonly DueEvent[],
     signal: AbortSignal,
   ): Promise<readonly DueEvent[] | StorageError> {
     try {
-      const isThere = await Promise.all(batch.map(({ key }) => this.#isThere(key, signal)))
-      return batch.filter((_, at) => isThere[at])
+      const isStored = await Promise.all(batch.map(({ key }) => this.#isStored(key, signal)))
+      return batch.filter((_, at) => isStored[at])
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
       for (const event of batch) queue.push(event)
@@ -202,31 +200,17 @@ export class Sweeper {
     }
   }
 
-  async #isThere(key: EventKey, signal: AbortSignal): Promise<boolean> {
+  async #isStored(key: EventKey, signal: AbortSignal): Promise<boolean> {
     if (this.#options.recall?.(key) !== undefined) return true
     try {
       await this.#options.storage.get(key, { signal })
       return true
     } catch (error) {
       if (error instanceof StorageError && error.kind === 'missing') return false
-      // The delete decides: it removes damaged events, and fails on foreign values.
+      // The delete decides: it removes damaged events and fails on foreign values.
       if (isUnreadable(error)) return true
       throw error
     }
-  }
-
-  async #sweepBatch(
-    queue: ExpiryQueue,
-    batch: readonly DueEvent[],
-  ): Promise<StorageError | undefined> {
-    const deletes: Promise<StorageError | undefined>[] = []
-    for (let at = 0; at < batch.length; at += deletesPerSlice) {
-      if (at > 0) await yieldToEventLoop()
-      for (const event of batch.slice(at, at + deletesPerSlice))
-        deletes.push(this.#sweep(queue, event))
-    }
-    const failures = await Promise.all(deletes)
-    return failures.find((failure) => failure !== undefined)
   }
 
   /** Returns the failure if the delete is to be retried. */
@@ -243,7 +227,7 @@ export class Sweeper {
       return failed
     }
     const { cluster, namespace, name } = event.key
-    this.#options.log.warn('Cannot delete an expired event; it is skipped', {
+    this.#options.log.warn('Cannot delete an expired event; skipping it', {
       cluster,
       namespace,
       name,
@@ -261,7 +245,7 @@ export class Sweeper {
     let onDeleted = () => {}
     const isWanted = (current: StoredEvent) => {
       if (!this.#isDue(current)) return false
-      // Now: the policy may change until the delete is done.
+      // Before the delete: the policy may have changed by the time it is done.
       onDeleted = onDue(current)
       return true
     }
@@ -270,7 +254,7 @@ export class Sweeper {
     return outcome
   }
 
-  /** By the policy of now, which may be another one than when the event was queued. */
+  /** Uses the current policy, which may have been replaced since the event was queued. */
   #isDue(current: StoredEvent): boolean {
     const { clock, dueTime } = this.#options
     const dueAt = dueTime(current)

@@ -16,14 +16,14 @@ function makeTimeline() {
 /** An event that was written in this revision. */
 const written = (revision: number) => ({ version: (revision * 1000) as Version })
 
-test('timeline: an event counts as written now when there are no notes', () => {
+test('timeline: dates an event to now when there are no notes', () => {
   const { time, timeline } = makeTimeline()
   time.now = 10_000
   assert.equal(timeline.writtenAt(written(5)), 10_000)
   assert.equal(timeline.versionAt(10_000), undefined)
 })
 
-test('timeline: an event counts as written at the time of the first note that covers it', () => {
+test('timeline: dates an event to the first note that covers it', () => {
   const { time, timeline, note } = makeTimeline()
   note(10, 1_000)
   note(20, 2_000)
@@ -33,7 +33,7 @@ test('timeline: an event counts as written at the time of the first note that co
   assert.deepEqual(times, [1_001, 1_001, 2_001, 2_001, 3_001, 9_000])
 })
 
-test('timeline: a response to a read from before a reset is not noted', async () => {
+test('timeline: ignores a response to a read from before a reset', async () => {
   const { time, timeline, note } = makeTimeline()
   note(10, 1_000)
   const response = Promise.withResolvers<Version>()
@@ -48,7 +48,7 @@ test('timeline: a response to a read from before a reset is not noted', async ()
   assert.equal(timeline.writtenAt(written(5)), 9_000)
 })
 
-test('timeline: a version that stays current is proved from its first note on', () => {
+test('timeline: proves a version that stays current from its first note on', () => {
   const { time, timeline, note } = makeTimeline()
   for (let at = 1_000; at <= 100_000; at += 1_000) note(10, at)
   time.now = 200_000
@@ -60,7 +60,7 @@ test('timeline: a version that stays current is proved from its first note on', 
   assert.equal(timeline.summary().length, 1)
 })
 
-test('timeline: notes of other replicas make events older, never younger', () => {
+test('timeline: makes events older, never younger, with notes of other replicas', () => {
   const { time, timeline, note } = makeTimeline()
   note(20, 2_000)
   note(30, 3_000)
@@ -68,7 +68,7 @@ test('timeline: notes of other replicas make events older, never younger', () =>
   timeline.learn([
     { version: versionOfState(10), at: -60_000 },
     { version: versionOfState(15), at: -30_000 },
-    // Proves less than is known already.
+    // Proves less than is already known.
     { version: versionOfState(25), at: 8_000 },
     // Proves more: revision 30 existed at 2,500.
     { version: versionOfState(31), at: 2_500 },
@@ -80,7 +80,7 @@ test('timeline: notes of other replicas make events older, never younger', () =>
   assert.equal(timeline.versionAt(2_500), versionOfState(31))
 })
 
-test('timeline: the number of notes is bounded, and thinning makes no event older', () => {
+test('timeline: bounds the number of notes, and thinning makes no event older', () => {
   const { time, timeline, note } = makeTimeline()
   const count = 8_000
   for (let at = 1; at <= count; at++) {
@@ -103,7 +103,7 @@ test('timeline: the number of notes is bounded, and thinning makes no event olde
   assert.equal(timeline.versionAt(time.now + 1), versionOfState(count * 10))
 })
 
-test('timeline: events seem younger by at most ten seconds for two weeks, also with frequent notes', () => {
+test('timeline: makes events of two weeks at most ten seconds younger, even with frequent notes', () => {
   const day = 24 * 3_600_000
   for (const [everyMs, days] of [
     [10_000, 20],
@@ -123,7 +123,7 @@ test('timeline: events seem younger by at most ten seconds for two weeks, also w
   }
 })
 
-test('timeline: notes that prove hardly more than is known are not learned', () => {
+test('timeline: does not learn notes that prove hardly more than is known', () => {
   const { time, timeline, note } = makeTimeline()
   const hour = 3_600_000
   for (let at = 1; at <= 2 * hour; at += 10_000) note(at, at)
@@ -140,7 +140,7 @@ test('timeline: notes that prove hardly more than is known are not learned', () 
   assert.equal(timeline.writtenAt(written(3 * hour)), 2.5 * hour)
 })
 
-test('timeline: one note covers everything beyond the horizon', () => {
+test('timeline: covers everything beyond the horizon with one note', () => {
   const time = { now: 0 }
   const timeline = new Timeline({ now: () => time.now }, () => 10_000)
   for (let at = 1; at <= 100; at++) {
@@ -157,7 +157,7 @@ test('timeline: one note covers everything beyond the horizon', () => {
   assert.equal(copy.writtenAt(written(5)), 90_000)
 })
 
-test('timeline: the notes are deleted when the store is restored to an older state', () => {
+test('timeline: deletes its notes when the store is restored to an older state', () => {
   const { time, timeline, note } = makeTimeline()
   note(100, 1_000)
   time.now = 2_000
@@ -167,7 +167,7 @@ test('timeline: the notes are deleted when the store is restored to an older sta
   assert.equal(timeline.writtenAt(written(101)), 3_000)
 })
 
-test('timeline: a response that was overtaken is not mistaken for a restored store', () => {
+test('timeline: does not mistake an overtaken response for a restored store', () => {
   const { time, timeline } = makeTimeline()
   time.now = 1_000
   timeline.learn([{ version: versionOfState(100), at: 500 }])
@@ -175,7 +175,7 @@ test('timeline: a response that was overtaken is not mistaken for a restored sto
   assert.equal(timeline.writtenAt(written(100)), 500)
 })
 
-test('timeline: run reads the version periodically, also after a failure', async () => {
+test('timeline: reads the version periodically, also after a failure', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   try {
     const { time, timeline } = makeTimeline()

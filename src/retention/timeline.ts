@@ -1,7 +1,7 @@
 /**
  * Proves minimum ages of events without a wall clock.
  *
- * Wall clocks can be wrong, on the replica that wrote an event as well as on the one that sweeps.
+ * Wall clocks can be wrong, both on the replica that wrote an event and on the one that sweeps.
  * Revisions of etcd cannot: a change with a smaller revision was made earlier. So a replica
  * periodically reads the current version from etcd and notes the time by its monotonic clock. Each
  * note is a proof: this version, and every smaller one, existed by then. An event is as old as the
@@ -19,26 +19,26 @@ import type { EventStorage, StoredEvent } from '../storage/storage.ts'
 
 /** Thinning leaves gaps of at most this share of the age: a month then takes about 2000 notes. */
 const gapShare = 1 / 256
-/** In memory, gaps are not longer than this either: events expire late by at most a gap. */
+/** Upper bound of gaps in memory, and so of how late events expire. */
 const gapMsMax = 10_000
 /**
- * At most this many notes are in memory, of 80 bytes each: enough for all gaps of two weeks, which is
- * twice a lifetime of seven days. For longer lifetimes the gaps become as long as they must.
+ * Notes in memory, 80 bytes each: enough for the shortest gaps over two weeks, twice a lifetime of
+ * seven days. Longer lifetimes get longer gaps.
  */
 const notesMax = 200_000
-/** Notes added between two times of thinning. */
+/** Notes added before the list is thinned again. */
 const notesBetween = 4096
-/** At most this many notes are in the age record. */
+/** Maximum number of notes in the age record. */
 const summaryMax = 4096
 const readTimeoutMs = 5_000
 
-/** This version existed at this time of the process's own clock, or earlier. */
+/** This version existed at this time, by the process's own clock, or earlier. */
 export interface Note {
   readonly version: Version
   readonly at: number
 }
 
-/** Something is done every `everyMs`, which may change, until aborted. */
+/** How often to repeat something, which may change, and until when. */
 export interface Periodic {
   readonly everyMs: () => number
   readonly signal: AbortSignal
@@ -49,7 +49,7 @@ export class Timeline {
   readonly #horizonMs: () => number
   /** Sorted by version and by time. */
   #notes: Note[] = []
-  /** When the newest version became known. */
+  /** When the newest version was learned. */
   #learnedAt = Number.NEGATIVE_INFINITY
   /** How many notes there may be until they are thinned out. */
   #thinAbove = notesBetween
@@ -71,7 +71,7 @@ export class Timeline {
     }
   }
 
-  /** `version` was the current one at some time between the two. */
+  /** `version` was current at some time between request and response. */
   note(
     version: Version,
     between: { readonly requestedAt: number; readonly respondedAt: number },
@@ -91,8 +91,8 @@ export class Timeline {
   }
 
   /**
-   * Adds notes of other replicas, of any versions. Those that prove hardly more than is known are
-   * left out: a replica that only follows reads all notes of the sweeper every few seconds.
+   * Adds notes of other replicas. Skips those that add hardly any proof: a replica that does not
+   * sweep reads all notes of the sweeper every few seconds.
    */
   learn(learned: readonly Note[]): void {
     const now = this.#clock.now()
@@ -104,20 +104,20 @@ export class Timeline {
     this.#thin()
   }
 
-  /** Deletes all notes: they may belong to another history than the one that etcd is in. */
+  /** Deletes all notes, which may belong to another history than etcd's current one. */
   forget(): void {
     this.#notes = []
     this.#learnedAt = Number.NEGATIVE_INFINITY
     this.#epoch++
   }
 
-  /** The notes, thinned out to a number that fits into the age record, oldest first. */
+  /** The notes, oldest first, thinned to fit into the age record. */
   summary(): Note[] {
     const now = this.#clock.now()
     return thinned(this.#insideHorizon(), (at) => (now - at) * gapShare).slice(-summaryMax)
   }
 
-  /** The newest version proved to exist at this time; undefined before the first note. */
+  /** The newest version proved to exist at `time`; undefined before the first note. */
   versionAt(time: number): Version | undefined {
     const after = this.#firstNote((note) => note.at > time)
     return this.#notes[after - 1]?.version
@@ -146,7 +146,7 @@ export class Timeline {
   #insideHorizon(): readonly Note[] {
     const from = this.#clock.now() - this.#horizonMs()
     const inside = this.#firstNote(({ at }) => at > from)
-    // One note beyond the horizon proves that everything before it is beyond as well.
+    // One note beyond the horizon proves that everything before it lies beyond as well.
     return this.#notes.slice(Math.max(0, inside - 1))
   }
 
@@ -181,35 +181,35 @@ export class Timeline {
   }
 }
 
-/** Sorted, without notes that are redundant: a newer version is proved to be as old. */
+/** Sorted, without notes made redundant by one that proves the same age for a newer version. */
 function withoutRedundant(notes: readonly Note[]): Note[] {
   const newestFirst = notes.toSorted((a, b) => b.version - a.version || a.at - b.at)
   let earliest = Number.POSITIVE_INFINITY
-  const kept = newestFirst.filter(({ at }) => {
+  const needed = newestFirst.filter(({ at }) => {
     const isNeeded = at < earliest
     earliest = Math.min(earliest, at)
     return isNeeded
   })
-  return kept.reverse()
+  return needed.reverse()
 }
 
-/** How much younger than they are events of this age may seem for want of notes. */
+/** How much younger than they are events of this age may appear. */
 function gapMsAt(ageMs: number, longestMs = gapMsMax): number {
   return Math.min(ageMs * gapShare, longestMs)
 }
 
 /**
- * Drops notes that prove little more than their neighbours: without them there is no longer gap than
- * allowed for their time. Events get younger by that, not older.
+ * Drops notes as long as the gap between their neighbours stays within what is allowed at that time.
+ * That makes events younger, never older.
  */
 function thinned(notes: readonly Note[], gapMsAllowed: (at: number) => number): Note[] {
-  const kept: Note[] = []
+  const retained: Note[] = []
   let before = Number.NEGATIVE_INFINITY
   for (const [index, note] of notes.entries()) {
     const next = notes[index + 1]?.at ?? Number.POSITIVE_INFINITY
     if (next - before <= gapMsAllowed(note.at)) continue
-    kept.push(note)
+    retained.push(note)
     before = note.at
   }
-  return kept
+  return retained
 }

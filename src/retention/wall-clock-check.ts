@@ -1,12 +1,12 @@
 /**
- * Compares the wall clocks of replicas, only to warn the operator when they disagree: nothing is
- * decided by them.
+ * Compares the wall clocks of replicas to warn the operator when they disagree. Nothing else
+ * depends on wall clocks.
  */
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { AgeNotes } from './age-notes.ts'
 
-/** A difference of wall clocks that is not worth a warning. */
+/** Differences up to this are not worth a warning. */
 const skewToleratedMs = 10_000
 const warnEveryMs = 60_000
 
@@ -19,12 +19,12 @@ export interface WallClockCheckOptions {
   readonly log: Log
 }
 
-/** A record, and when it was written by this replica's own clock. */
+/** A record, dated by this replica's own clock. */
 export interface DatedAges {
   readonly ages: AgeNotes | undefined
-  /** It was written at this time or earlier. */
+  /** The record was written at this time or earlier. */
   readonly writtenBy: number
-  /** It was written not much before this time; undefined when that is not known. */
+  /** The record was written at this time or later; undefined when unknown. */
   readonly writtenAfter: number | undefined
 }
 
@@ -73,7 +73,7 @@ export class WallClockCheck {
 
   /**
    * Called when this replica begins to sweep. Warns when the wall clock and the proved time
-   * disagree, and explains why events that are due by the wall clock are kept.
+   * disagree, since events that are due by the wall clock may then not be deleted yet.
    */
   compare(ages: AgeNotes, provedMs: number, isFirstSight: boolean): void {
     const { wallTime, clock, log } = this.#options
@@ -84,7 +84,7 @@ export class WallClockCheck {
     this.#warnedAt = clock.now()
     log.warn(
       unprovedMs > 0
-        ? 'By the wall clock more time has passed since the last sweep than can be proved; the unproved time is not counted and events are kept longer. Check the clock, unless all replicas and etcd were down'
+        ? 'By the wall clock more time has passed since the last sweep than can be proved; the unproved time is not counted, and events expire late. Check the clock, unless all replicas and etcd were down'
         : 'By the wall clock less time has passed since the last sweep than is proved; the proved time counts. Check the clock',
       {
         claimedSeconds: Math.round(claimedMs / 1000),

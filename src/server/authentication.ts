@@ -1,15 +1,12 @@
 /** Builds the authenticators from the options. */
 
 import { ClientAuthorities } from '../gate/authentication/authorities.ts'
-import {
-  bearerTokens,
-  FileTokens,
-  type TokenAuthenticator,
-} from '../gate/authentication/bearer-token.ts'
+import { bearerTokens, type TokenAuthenticator } from '../gate/authentication/bearer-token.ts'
 import { clientCertificates } from '../gate/authentication/client-certificate.ts'
 import { frontProxy } from '../gate/authentication/front-proxy.ts'
 import { OidcTokens } from '../gate/authentication/oidc-token.ts'
 import { ServiceAccountTokens } from '../gate/authentication/service-account-token.ts'
+import { FileTokens } from '../gate/authentication/token-file.ts'
 import { TokenWebhook } from '../gate/authentication/token-webhook.ts'
 import type { Authenticator } from '../gate/gate.ts'
 import { WebhookClient } from '../gate/webhook/webhook-client.ts'
@@ -18,10 +15,10 @@ import type { Log } from '../lib/log/log.ts'
 import { withFlagName } from '../options/flag-errors.ts'
 import type { Options } from '../options/options.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
-import type { FileLooks } from './metrics/files.ts'
+import type { FilePollStatus } from './metrics/files.ts'
 
 export interface Authentication {
-  /** In the order in which they are tried. */
+  /** Tried in this order. */
   readonly authenticators: readonly Authenticator[]
   /** Whether any authentication method is configured. */
   readonly isConfigured: boolean
@@ -39,21 +36,21 @@ export interface Authentication {
 export async function openAuthentication(
   options: Options,
   log: Log,
-  looks?: FileLooks,
+  polls?: FilePollStatus,
   origins?: TokenAuthenticator,
 ): Promise<Authentication> {
-  const authorities = await openAuthorities(options, log, looks)
+  const authorities = await openAuthorities(options, log, polls)
   const certificates: CertificatesInUse[] = [
     { flag: '--client-ca-file', pem: () => authorities?.client?.pem },
     { flag: '--requestheader-client-ca-file', pem: () => authorities?.frontProxy?.pem },
   ]
-  const oidc = await openOidcTokens(options, log, looks)
+  const oidc = await openOidcTokens(options, log, polls)
   certificates.push({ flag: '--oidc-ca-file', pem: () => oidc?.ca })
   const tokens = [
-    await openFileTokens(options, log, looks),
-    await openServiceAccountTokens(options, log, looks),
+    await openFileTokens(options, log, polls),
+    await openServiceAccountTokens(options, log, polls),
     oidc,
-    await openTokenWebhook(options, log, { looks, certificates }),
+    await openTokenWebhook(options, log, { polls, certificates }),
   ].filter((users) => users !== undefined)
   return {
     authenticators: [
@@ -75,7 +72,7 @@ type OpenTokens = Promise<(TokenAuthenticator & { stop(): void }) | undefined>
 async function openAuthorities(
   options: Options,
   log: Log,
-  looks?: FileLooks,
+  polls?: FilePollStatus,
 ): Promise<ClientAuthorities | undefined> {
   const { clientCaFile, requestheaderClientCaFile: frontProxyCaFile } = options
   if (clientCaFile === undefined && frontProxyCaFile === undefined) return undefined
@@ -85,7 +82,7 @@ async function openAuthorities(
   ]
   return withFlagName(
     flags.join(', '),
-    ClientAuthorities.open({ clientCaFile, frontProxyCaFile }, log, looks?.(...flags)),
+    ClientAuthorities.open({ clientCaFile, frontProxyCaFile }, log, polls?.(...flags)),
   )
 }
 
@@ -111,29 +108,33 @@ function certificateUsers(
 async function openFileTokens(
   { tokenAuthFile: file }: Options,
   log: Log,
-  looks?: FileLooks,
+  polls?: FilePollStatus,
 ): OpenTokens {
   if (file === undefined) return undefined
   const flag = '--token-auth-file'
-  return withFlagName(flag, FileTokens.open(file, log, looks?.(flag)))
+  return withFlagName(flag, FileTokens.open(file, log, polls?.(flag)))
 }
 
-async function openServiceAccountTokens(options: Options, log: Log, looks?: FileLooks): OpenTokens {
+async function openServiceAccountTokens(
+  options: Options,
+  log: Log,
+  polls?: FilePollStatus,
+): OpenTokens {
   const { serviceAccountKeyFiles: keyFiles, serviceAccountIssuers: issuers } = options
   if (keyFiles.length === 0) return undefined
   const audiences = audiencesOf(options)
   const flag = '--service-account-key-file'
-  const onLook = looks?.(flag)
+  const onPoll = polls?.(flag)
   return withFlagName(
     flag,
-    ServiceAccountTokens.open({ keyFiles, issuers, audiences, clock, log, onLook }),
+    ServiceAccountTokens.open({ keyFiles, issuers, audiences, clock, log, onPoll }),
   )
 }
 
 async function openOidcTokens(
   options: Options,
   log: Log,
-  looks?: FileLooks,
+  polls?: FilePollStatus,
 ): Promise<OidcTokens | undefined> {
   const { oidcIssuerUrl: issuerUrl, oidcClientId: clientId } = options
   if (issuerUrl === undefined || clientId === undefined) return undefined
@@ -155,7 +156,7 @@ async function openOidcTokens(
       required: new Map(oidcRequiredClaims.map(splitClaim)),
       clock,
       log,
-      onLook: options.oidcCaFile === undefined ? undefined : looks?.(flag),
+      onPoll: options.oidcCaFile === undefined ? undefined : polls?.(flag),
     }),
   )
 }
@@ -163,13 +164,13 @@ async function openOidcTokens(
 async function openTokenWebhook(
   options: Options,
   log: Log,
-  shown: { readonly looks: FileLooks | undefined; readonly certificates: CertificatesInUse[] },
+  shown: { readonly polls: FilePollStatus | undefined; readonly certificates: CertificatesInUse[] },
 ): OpenTokens {
   const file = options.authenticationTokenWebhookConfigFile
   if (file === undefined) return undefined
   const flag = '--authentication-token-webhook-config-file'
-  const onLook = shown.looks?.(flag)
-  const reviewer = await withFlagName(flag, WebhookClient.open(file, { log, onLook }))
+  const onPoll = shown.polls?.(flag)
+  const reviewer = await withFlagName(flag, WebhookClient.open(file, { log, onPoll }))
   shown.certificates.push({ flag, pem: () => reviewer.certificates })
   const cacheMs = options.authenticationTokenWebhookCacheTtlMs
   return new TokenWebhook({ reviewer, audiences: audiencesOf(options), cacheMs, clock, log })

@@ -1,9 +1,8 @@
 /** Builds the authorizers from the options. */
 
-import { alwaysAllow } from '../gate/authorization/always-allow.ts'
 import { Rbac } from '../gate/authorization/rbac.ts'
 import type { PolicyRule } from '../gate/authorization/rule-set.ts'
-import { standingRights } from '../gate/authorization/standing-rights.ts'
+import { alwaysAllow, standingRights } from '../gate/authorization/standing-rights.ts'
 import { WebhookAuthorizer } from '../gate/authorization/webhook-authorizer.ts'
 import type { Authorizer } from '../gate/decisions.ts'
 import { NO_OPINION } from '../gate/decisions.ts'
@@ -14,10 +13,10 @@ import type { Log } from '../lib/log/log.ts'
 import { withFlagName } from '../options/flag-errors.ts'
 import type { Options } from '../options/options.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
-import type { FileLooks } from './metrics/files.ts'
+import type { FilePollStatus } from './metrics/files.ts'
 
 export interface Authorization {
-  /** In the order in which they are called. */
+  /** Called in this order. */
   readonly authorizers: readonly Authorizer[]
   readonly rulesFor: RulesFor
   readonly certificates: readonly CertificatesInUse[]
@@ -36,14 +35,14 @@ const EVERYTHING: readonly PolicyRule[] = [
   { verbs: ['*'], apiGroups: [], resources: [], resourceNames: [], nonResourceUrls: ['*'] },
 ]
 
-/** Of a user of a cluster: only the cluster itself knows them. */
+/** The rules of a cluster's user, which only the cluster itself knows. */
 const UNKNOWN_RULES: ReturnType<RulesFor> = { rules: [], isIncomplete: true }
 
 /** Rejects when a file cannot be used; the error names the flag. */
 export async function openAuthorization(
   options: Options,
   log: Log,
-  looks?: FileLooks,
+  polls?: FilePollStatus,
 ): Promise<Authorization> {
   const opened: { stop(): void }[] = []
   const authorizers: Authorizer[] = [standingRights]
@@ -53,8 +52,8 @@ export async function openAuthorization(
     if (mode === 'RBAC') {
       const { rbacPolicyPaths: paths, eventsGroup, clusterName } = options
       const flag = '--rbac-policy-path'
-      const onLook = paths.length === 0 ? undefined : looks?.(flag)
-      rbac = await withFlagName(flag, Rbac.open({ paths, eventsGroup, clusterName, log, onLook }))
+      const onPoll = paths.length === 0 ? undefined : polls?.(flag)
+      rbac = await withFlagName(flag, Rbac.open({ paths, eventsGroup, clusterName, log, onPoll }))
       opened.push(rbac)
       authorizers.push(rbac)
     } else if (mode === 'Webhook') {
@@ -62,7 +61,7 @@ export async function openAuthorization(
       const flag = '--authorization-webhook-config-file'
       const client = await withFlagName(
         flag,
-        WebhookClient.open(path, { log, onLook: looks?.(flag) }),
+        WebhookClient.open(path, { log, onPoll: polls?.(flag) }),
       )
       opened.push(client)
       certificates.push({ flag, pem: () => client.certificates })

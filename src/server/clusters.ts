@@ -25,7 +25,7 @@ export function clusterSources(
   }
 }
 
-/** A list of all clusters warns of at most so many mirrors. */
+/** Mirrors that a list of all clusters warns of at most. */
 const WARNINGS_MAX = 5
 
 export class MirrorsOfFile implements MirroredClusters, WatchedMirrors {

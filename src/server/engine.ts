@@ -22,15 +22,21 @@ import { EtcdStorage } from '../storage/etcd/etcd-storage.ts'
 import { EventKeys } from '../storage/etcd/keys.ts'
 import { corruptValueHandler, PrefixCheck } from '../storage/etcd/prefix-check.ts'
 import { type EventFields, fieldsIn, type RegardedKind } from '../storage/event-fields.ts'
+import { OwnWrites } from '../storage/own-writes.ts'
 import type { EventScope } from '../storage/storage.ts'
 import { damagedIn } from '../storage/stored-form.ts'
 import type { StoredSizes } from '../storage/stored-sizes.ts'
 import type { MemoryBudget } from './memory-budget.ts'
-import { showChanges, showTopSources, type Writer, writersTo } from './metrics/accounts.ts'
-import { consistentReadObserver, watchCache } from './metrics/cache.ts'
+import {
+  registerChangeMetrics,
+  registerTopSourceMetrics,
+  type Writer,
+  writersTo,
+} from './metrics/accounts.ts'
+import { consistentReadObserver, registerCacheMetrics } from './metrics/cache.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
-import type { FileLooks } from './metrics/files.ts'
-import { watchRetention } from './metrics/retention.ts'
+import type { FilePollStatus } from './metrics/files.ts'
+import { registerRetentionMetrics } from './metrics/retention.ts'
 import { StorageMetrics } from './metrics/storage.ts'
 import { createMirrors } from './mirrors.ts'
 import type { EventParts } from './services.ts'
@@ -39,9 +45,9 @@ import { windowStatuses } from './windows.ts'
 /** Time limit for the last calls to an etcd that may be down: revoking the lease, last writes. */
 const CLOSE_MS_MAX = 3000
 const MIB = 1024 * 1024
-/** Without memory, as many events that expire next are kept in mind: at most about 24 MiB of keys. */
+/** The next events to expire that retention without memory remembers: at most 24 MiB of keys. */
 const UNCACHED_DUE_MAX = 20_000
-/** Without memory, each delete reads its event from etcd first: by default these are 2 MiB at most. */
+/** Retention without memory reads each event before its delete: by default 2 MiB at most in total. */
 const UNCACHED_DELETES_MAX = 16
 /**
  * How long a probe waits until the follower has verified etcd's history. A watch that moves to
@@ -61,9 +67,9 @@ export interface OpenParts extends EngineFiles {
   readonly admission?: WriteAdmission | undefined
 }
 
-/** Without a budget, what is cached is as large as it gets. */
+/** Caches have their largest size without a budget. */
 type EngineParts = {
-  readonly looks?: FileLooks
+  readonly polls?: FilePollStatus
   readonly budget?: MemoryBudget
   readonly runQueue?: RunQueue
 }
@@ -129,7 +135,7 @@ export class Engine {
       quotaBytes: options.etcdQuotaBytes === 0 ? undefined : options.etcdQuotaBytes,
       log: log.child({ logger: 'storage' }),
       onCall: this.#metrics.onCall,
-      looks: parts.looks,
+      polls: parts.polls,
     })
   }
 
@@ -159,8 +165,7 @@ export class Engine {
       groupCommit,
       availability: this.#datastore.availability,
       quotaAlarm: this.#datastore.quotaAlarm,
-      recall: (key) => cached.recall(key),
-      recalledFor: () => cached.verified,
+      ownWrites: new OwnWrites(),
       check,
       onCorrupt: corruptValueHandler(check, new EventKeys(prefix), log),
       onCommit: this.#metrics.onCommit,
@@ -179,14 +184,20 @@ export class Engine {
       onWritten: (stored, atMs) => this.sources.changed(stored, atMs),
       onConsistentRead: consistentReadObserver(this.#registry, this.#options.eventsGroup),
     })
-    const writers = writersTo(cached)
+    const writers = writersTo(written, (key) => cached.known(key))
     const replica = replicaName(hostname(), process.pid)
     const storages = { client, cached, written, deletes: writers.retention, replica }
     const { retention, retentionWithoutMemory } = this.#retain(storages, policyFile)
     const mirrors =
       clusters &&
       createMirrors({
-        ...{ client, cached, writes: writers.mirror, prefix, replica, clusters, retention },
+        client,
+        cached,
+        writes: writers.mirror,
+        prefix,
+        replica,
+        clusters,
+        retention,
         eventBytesMax: this.#options.maxEventBytes,
         admission,
         memoryLimitBytes: this.#budget?.limit.bytes,
@@ -197,7 +208,7 @@ export class Engine {
     const running = this.#run({ check, cached, retention, mirrors }, retentionWithoutMemory)
     running.catch(onFatal)
     this.#parts = { check, written, cached, retention, writers, mirrors, running }
-    this.#watch(this.#parts)
+    this.#registerMetrics(this.#parts)
   }
 
   #retain(
@@ -353,7 +364,7 @@ export class Engine {
     return this.#datastore.quotaAlarm.writeFraction
   }
 
-  /** What etcd holds, and what it may hold before writes are rejected; undefined while unknown. */
+  /** Space used in etcd, and the space at which it rejects writes; undefined while unknown. */
   get etcdSpace(): { readonly usedBytes: number; readonly budgetBytes: number } | undefined {
     return this.#datastore.quotaAlarm.space
   }
@@ -368,7 +379,7 @@ export class Engine {
     return this.#parts?.cached.lagMs ?? 0
   }
 
-  /** How long an event is kept after a write, by the policy of now. */
+  /** How long an event is retained after a write, by the current policy. */
   lifetimeOf(cluster: string, event: Event): Lifetime {
     const { name = '', namespace = '' } = event.metadata
     let fields: EventFields | undefined
@@ -394,9 +405,9 @@ export class Engine {
     await this.#parts?.running
   }
 
-  #watch({ written, cached, retention, writers }: Parts): void {
+  #registerMetrics({ written, cached, retention, writers }: Parts): void {
     const registry = this.#registry
-    this.#metrics.watch(
+    this.#metrics.registerGauges(
       {
         objects: () => cached.count,
         waitingWrites: () => written.waiting,
@@ -405,9 +416,9 @@ export class Engine {
       },
       registry,
     )
-    watchCache(cached, registry, this.#options.eventsGroup)
-    watchRetention(retention, registry)
-    showChanges(writers, registry)
-    showTopSources(this.sources, registry)
+    registerCacheMetrics(cached, registry, this.#options.eventsGroup)
+    registerRetentionMetrics(retention, registry)
+    registerChangeMetrics(writers, registry)
+    registerTopSourceMetrics(this.sources, registry)
   }
 }

@@ -44,7 +44,7 @@ describe('warnings at start', () => {
     assert.deepEqual(await warnings(), [NO_AUTHENTICATION])
   })
 
-  test('AlwaysAllow logs one, and keeps anonymous access off whatever the flag says', async () => {
+  test('AlwaysAllow logs one, and disables anonymous access whatever the flag says', async () => {
     const all = '--authorization-mode=AlwaysAllow'
     assert.deepEqual(await warnings(tokens, all), [EVERYTHING])
     assert.deepEqual(await warnings(tokens, '--authorization-mode=RBAC,AlwaysAllow'), [EVERYTHING])

@@ -11,7 +11,7 @@ import { type Authentication, openAuthentication } from './authentication.ts'
 import { openAuthorization, type RulesFor } from './authorization.ts'
 import { releaseVersion } from './build-info.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
-import type { FileLooks } from './metrics/files.ts'
+import type { FilePollStatus } from './metrics/files.ts'
 
 export interface OpenedGate {
   readonly gate: Gate
@@ -31,24 +31,24 @@ export interface OpenedGate {
 export async function openGate(
   options: Options,
   log: Log,
-  looks?: FileLooks,
+  polls?: FilePollStatus,
   clusters?: ClustersSource,
 ): Promise<OpenedGate> {
   const followers: { stop(): void }[] = []
   let notify = (): void => {}
-  const looksWithNotice: FileLooks = (...flags) => {
-    const onLook = looks?.(...flags)
+  const pollsWithNotice: FilePollStatus = (...flags) => {
+    const onPoll = polls?.(...flags)
     return (isUsable, hasChanged) => {
-      onLook?.(isUsable, hasChanged)
+      onPoll?.(isUsable, hasChanged)
       if (hasChanged) notify()
     }
   }
   const origins = clusters && openOrigins(clusters, log)
   if (origins !== undefined) followers.push(origins)
   clusters?.onChange(() => notify())
-  const authentication = await openAuthentication(options, log, looksWithNotice, origins?.tokens)
+  const authentication = await openAuthentication(options, log, pollsWithNotice, origins?.tokens)
   followers.push(authentication)
-  const authorization = await openAuthorization(options, log, looksWithNotice)
+  const authorization = await openAuthorization(options, log, pollsWithNotice)
   followers.push(authorization)
   const allowsAnonymous = settleAnonymous(options, log)
   if (!authentication.isConfigured && !allowsAnonymous) warnOfNoAuthentication(log)

@@ -13,7 +13,7 @@ const WATCH_BYTES = 16 * 1024
 /** Parts of what the program leaves. */
 const CONNECTIONS_PART = 1 / 6
 const WATCHES_PART = 1 / 8
-/** With fewer, a replica would serve nobody. */
+/** A replica with fewer would serve nobody. */
 const LEAST = { maxConnections: 100, maxWatches: 400, maxWatchesPerUser: 100 }
 /** One user may have this part of the watches, as by default. */
 const USER_PART = limitFlags.maxWatchesPerUser.default / limitFlags.maxWatches.default

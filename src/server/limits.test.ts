@@ -96,7 +96,11 @@ describe('openLimits', () => {
     const etcdSpace = { usedBytes: 0, budgetBytes: 1e6 }
     const opened = await openLimits(parsed.options, new Registry(), silentLog, {
       space: {
-        ...{ headroom: 1, eventBytes: 0, etcdSpace, silentMs: 0, sizes: undefined },
+        headroom: 1,
+        eventBytes: 0,
+        etcdSpace,
+        silentMs: 0,
+        sizes: undefined,
         sources: new TopSources(),
         lifetimeOf: () => 1_000,
       },

@@ -17,15 +17,19 @@ import { StoredBytes } from '../registry/admission/stored-bytes.ts'
 import { WriteAdmission } from '../registry/admission/write-admission.ts'
 import type { Engine } from './engine.ts'
 import type { MemoryBudget } from './memory-budget.ts'
-import { showMemory, showWaitingConnections, stalledCounter } from './metrics/client-memory.ts'
+import {
+  registerClientMemoryMetrics,
+  registerWaitingConnectionMetrics,
+  stalledCounter,
+} from './metrics/client-memory.ts'
 import { ClusterLabels, countByCluster } from './metrics/clusters.ts'
-import type { FileLooks } from './metrics/files.ts'
+import type { FilePollStatus } from './metrics/files.ts'
 import {
   eventRateCounter,
   limitsObserver,
-  showLimits,
-  showRefused,
-  showRequests,
+  registerLimitMetrics,
+  registerRefusedCallerMetrics,
+  registerRequestMetrics,
 } from './metrics/requests.ts'
 
 /** Resources served besides the events of `--events-group`, which have request metrics too. */
@@ -50,7 +54,7 @@ export interface OpenedLimits {
 }
 
 export interface LimitsParts {
-  readonly looks?: FileLooks
+  readonly polls?: FilePollStatus
   /** The first part of a served path; '' for any other path. Metrics label requests by it. */
   readonly rootOf?: (path: string) => string
   /** The space that events take; undefined: they may take any. */
@@ -71,14 +75,14 @@ export async function openLimits(
   log: Log,
   parts: LimitsParts = {},
 ): Promise<OpenedLimits> {
-  const { looks, ledger, rootOf = () => '' } = parts
+  const { polls, ledger, rootOf = () => '' } = parts
   const { clusters = new ClusterLabels(options.clusterName) } = parts
   const { watches = { total: options.maxWatches, perUser: options.maxWatchesPerUser } } = parts
   const callers = new RefusedCallers({ log, clock: monotonicClock })
   if (ledger !== undefined) {
     ledger.onRefused = (user, limit) => callers.refused(user, '', `memory: ${limit}`)
   }
-  showRefused(callers, registry)
+  registerRefusedCallerMetrics(callers, registry)
   const limits = new RequestLimits({
     requestsInFlight: options.maxRequestsInflight,
     mutatingRequestsInFlight: options.maxMutatingRequestsInflight,
@@ -89,14 +93,14 @@ export async function openLimits(
     // A quarter of the request timeout, since a request waits for a slot too.
     pace: new RefusalPace({ overdueMs: options.requestTimeoutMs / 4 }),
   })
-  showLimits(limits, registry)
+  registerLimitMetrics(limits, registry)
   const tallies = new RequestTallies(
     [`${options.eventsGroup}/v1/events`, ...OTHER_RESOURCES],
     rootOf,
   )
-  showRequests(tallies, registry)
+  registerRequestMetrics(tallies, registry)
   const { admission, eventLimits } = openAdmission(options, registry, { ...parts, callers })
-  const follower = await followLimits(eventLimits, options, log, looks)
+  const follower = await followLimits(eventLimits, options, log, polls)
   const observer = countByCluster(tallies, clusters, registry)
   const refusedIn = (cluster: string) => tallies.refusedIn(cluster)
   return { limits, observer, admission, refusedIn, stop: () => follower?.stop() }
@@ -159,11 +163,11 @@ async function followLimits(
   eventLimits: EventLimits,
   { eventRateLimitConfigFile: path }: Options,
   log: Log,
-  looks?: FileLooks,
+  polls?: FilePollStatus,
 ): Promise<{ stop(): void } | undefined> {
   if (path === undefined) return undefined
   const flag = '--event-rate-limit-config-file'
-  return withFlagName(flag, followEventLimits(eventLimits, path, log, looks?.(flag)))
+  return withFlagName(flag, followEventLimits(eventLimits, path, log, polls?.(flag)))
 }
 
 /** Shared by all listeners of a server. */
@@ -180,7 +184,7 @@ export function openClientMemory(
   waiting: () => number,
 ): ClientMemory {
   const ledger = new MemoryLedger(limits)
-  showMemory(ledger, registry)
-  showWaitingConnections(waiting, registry)
+  registerClientMemoryMetrics(ledger, registry)
+  registerWaitingConnectionMetrics(waiting, registry)
   return { ledger, onStalled: stalledCounter(registry) }
 }

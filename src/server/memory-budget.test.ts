@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { totalmem } from 'node:os'
 import { describe, test } from 'node:test'
 import { defaultMemoryBounds } from '../cache/memory/memory.ts'
-import { defaultHistoryBounds } from '../cache/watch/history-bounds.ts'
+import { defaultHistoryBounds } from '../cache/watch/history.ts'
 import { encodedRunsBytesMax } from '../codec/encoders/encoded-run-cache.ts'
 import { DEFAULT_LEDGER_LIMITS } from '../lib/client-memory/ledger.ts'
 import { type Log, silentLog } from '../lib/log/log.ts'
@@ -11,7 +11,7 @@ import {
   type MemoryBudget,
   memoryBudget,
   memoryLimit,
-  watchEventBytes,
+  warnOfEventBytes,
 } from './memory-budget.ts'
 
 const MIB = 1024 * 1024
@@ -58,7 +58,7 @@ describe('the memory limit', () => {
 })
 
 describe('the memory budget', () => {
-  test('with 1.5 GiB or more everything is as large as it gets', () => {
+  test('everything has its largest size with 1.5 GiB or more', () => {
     for (const mib of [1536, 2048, 64 * 1024]) {
       const { history, memory, listBytes, clients } = budgetOf(mib)
       assert.deepEqual(history, defaultHistoryBounds)
@@ -69,7 +69,7 @@ describe('the memory budget', () => {
     }
   })
 
-  test('what is held besides 100,000 events leaves room for garbage in 512 MiB', () => {
+  test('caches and clients beside 100,000 events leave space for garbage in 512 MiB', () => {
     const budget = budgetOf(512)
     assert.ok(heldBytes(budget) <= 125 * MIB, String(heldBytes(budget) / MIB))
     // An event of 900 bytes counts for 1,300.
@@ -127,7 +127,10 @@ describe('the memory budget', () => {
   test('flags about connections and watches that are not at their default are used as they are', () => {
     const options = {
       ...DEFAULTS,
-      ...{ maxConnections: 900, maxConnectionsPerUser: 800, maxWatches: 0, maxWatchesPerUser: 7 },
+      maxConnections: 900,
+      maxConnectionsPerUser: 800,
+      maxWatches: 0,
+      maxWatchesPerUser: 7,
     }
     const { idle } = budgetOf(256, options)
     assert.deepEqual(
@@ -148,11 +151,11 @@ describe('the memory budget', () => {
     ])
   })
 
-  test('the log says once when events take more than their part, and once when not any more', () => {
+  test('the log says once that events take more than their part, and once that they no longer do', () => {
     const { log, said } = recorded()
     const budget = budgetOf(512)
     const events = { eventBytes: 0 }
-    const watch = watchEventBytes(budget, events, log)
+    const watch = warnOfEventBytes(budget, events, log)
     for (const now of [0, budget.eventBytes, budget.eventBytes + 1, 1e12, 5, 5]) {
       events.eventBytes = now
       watch.check()

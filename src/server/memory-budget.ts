@@ -1,6 +1,6 @@
 /**
- * Sizes everything that holds memory to save work, by the memory that the process may take. What the
- * program itself needs comes first. Of the rest, a third is for caches, recent changes and clients
+ * Sizes caches and the memory for clients by the memory that the process may take. The program's own
+ * memory comes first. Of the rest, a third is for caches, recent changes and clients
  * (with 1.5 GiB they are as large as they get), 0.36 for the events, and up to seven twenty-fourths
  * for idle connections and watches (idle-clients.ts): all of them are rarely full at once, and what
  * is not used is for garbage. Writes are admitted by the part of the events
@@ -8,10 +8,9 @@
  */
 
 import { totalmem } from 'node:os'
-import { setFlagsFromString } from 'node:v8'
 import type { Registry } from '@prometheus-io/client'
 import { defaultMemoryBounds, type MemoryBounds } from '../cache/memory/memory.ts'
-import { defaultHistoryBounds, type HistoryBounds } from '../cache/watch/history-bounds.ts'
+import { defaultHistoryBounds, type HistoryBounds } from '../cache/watch/history.ts'
 import { encodedRunsBytesMax } from '../codec/encoders/encoded-run-cache.ts'
 import { DEFAULT_LEDGER_LIMITS, type LedgerLimits } from '../lib/client-memory/ledger.ts'
 import { cgroupMemoryLimit } from '../lib/files/cgroup.ts'
@@ -20,7 +19,7 @@ import { limitFlags, memoryLimitBytesMin } from '../options/limit-flags.ts'
 import type { Options } from '../options/options.ts'
 import { type IdleClientOptions, type IdleClients, idleClients } from './idle-clients.ts'
 import { warnOfMissingSettings } from './launcher-settings.ts'
-import { showClientNumbers, showMemoryLimit } from './metrics/client-memory.ts'
+import { registerClientNumberMetrics, registerMemoryLimitMetrics } from './metrics/client-memory.ts'
 
 const MIB = 1024 * 1024
 /** The program without events, connections and garbage. */
@@ -31,20 +30,13 @@ const EVENTS_PART = 0.36
 const LOAD_PART = 0.4
 /** Below these, watchers and lists would be served by etcd, and clients be refused, all the time. */
 const LEAST = { history: 8 * MIB, states: 8 * MIB, lists: 2 * MIB, clients: 32 * MIB }
-/** With a smaller part, no write would ever be admitted. */
+/** No write would ever be admitted with a smaller part. */
 const MIN_EVENT_BYTES = 8 * MIB
 const MIN_ANONYMOUS_BYTES = 4 * MIB
 const MIN_ANONYMOUS_CONNECTIONS = 32
 const EVENTS_CHECK_MS = 60_000
-/**
- * With little memory, V8 collects garbage when the heap has grown by this much since the last
- * collection. Streams of HTTP/2 are old garbage, 4 KiB of heap and as much outside for each request:
- * by default the heap of a large machine may grow to four times its size. V8 reads this after each
- * collection, so it can be set while the program runs.
- */
-const HEAP_GROWTH_PERCENT = 30
 
-/** Where the limit comes from. */
+/** The origin of the limit. */
 export type LimitSource = 'flag' | 'cgroup' | 'machine'
 
 export interface MemoryLimit {
@@ -56,9 +48,9 @@ export interface MemoryBudget {
   readonly limit: MemoryLimit
   /** Whether something is smaller than it could be. */
   readonly isReduced: boolean
-  /** What the buffers of events may take: writes are admitted by it. */
+  /** Limit of the events' memory: writes are admitted by it. */
   readonly eventBytes: number
-  /** What they may take when a replica starts: its other parts are still empty. */
+  /** The same limit while a replica starts: its other parts are still empty. */
   readonly loadBytes: number
   readonly history: HistoryBounds
   readonly memory: MemoryBounds
@@ -69,7 +61,7 @@ export interface MemoryBudget {
 
 /**
  * The memory that this process may take: the smallest of what the flag, its control group and the
- * machine allow. A flag above the others would not prevent that the process is killed.
+ * machine allow. A flag above the others would not prevent the process from being killed.
  */
 export function memoryLimit(
   { memoryLimitBytes }: Pick<Options, 'memoryLimitBytes'>,
@@ -110,7 +102,7 @@ export function memoryBudget(limit: MemoryLimit, options: ClientOptions): Memory
   }
 }
 
-/** A flag that is not at its default is an operator's decision, and stays. */
+/** A flag that is not at its default is an operator's decision, and is used as it is. */
 function clientLimits(totalSized: number, options: ClientOptions): LedgerLimits {
   const { maxClientMemoryMib: total, maxClientMemoryPerUserMib: user } = options
   const isTotalSet = total !== limitFlags.maxClientMemoryMib.default
@@ -144,7 +136,7 @@ function connectionLimits({
   }
 }
 
-/** The budget of this process, which the log and metrics show. */
+/** The budget of this process. Logs it and registers its metrics. */
 export function openBudget(options: Options, log: Log, registry: Registry): MemoryBudget {
   const limit = memoryLimit(options)
   if (options.memoryLimitBytes > limit.bytes) {
@@ -153,9 +145,10 @@ export function openBudget(options: Options, log: Log, registry: Registry): Memo
   }
   const budget = memoryBudget(limit, options)
   logBudget(budget, log)
-  const isLimited = limit.source === 'flag' || (limit.source === 'cgroup' && budget.isReduced)
-  if (isLimited) warnOfMissingSettings(log)
-  if (budget.isReduced) setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)
+  // V8 sizes its heap by the control group and the machine, but does not know of the flag.
+  if (limit.source === 'flag') {
+    warnOfMissingSettings(log, budget.isReduced ? Math.floor(limit.bytes / MIB) : undefined)
+  } else if (limit.source === 'cgroup' && budget.isReduced) warnOfMissingSettings(log)
   const parts = {
     all: budget.limit.bytes,
     events: budget.eventBytes,
@@ -164,14 +157,14 @@ export function openBudget(options: Options, log: Log, registry: Registry): Memo
     lists: budget.listBytes,
     clients: budget.clients.totalBytes,
   }
-  showMemoryLimit(parts, registry)
+  registerMemoryLimitMetrics(parts, registry)
   const { connections, userConnections, watches, userWatches } = budget.idle
   const numbers = { connections, 'user-connections': userConnections }
-  showClientNumbers({ ...numbers, watches, 'user-watches': userWatches }, registry)
+  registerClientNumberMetrics({ ...numbers, watches, 'user-watches': userWatches }, registry)
   return budget
 }
 
-/** Says at start what the limit is, and when it is too small. */
+/** Logs the limit, with a warning if it is too small. */
 export function logBudget({ limit, history, clients, idle }: MemoryBudget, log: Log): void {
   const limitMib = Math.floor(limit.bytes / MIB)
   const fields = {
@@ -188,10 +181,10 @@ export function logBudget({ limit, history, clients, idle }: MemoryBudget, log: 
 }
 
 /**
- * Warns when the events begin to take more than their part, and says when they no longer do. Other
+ * Warns when the events begin to take more than their part, and reports when they no longer do. Other
  * replicas may have a higher limit, and admit more.
  */
-export function watchEventBytes(
+export function warnOfEventBytes(
   { eventBytes, limit }: Pick<MemoryBudget, 'eventBytes' | 'limit'>,
   events: { readonly eventBytes: number },
   log: Log,

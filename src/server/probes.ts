@@ -1,4 +1,4 @@
-/** The health checks of each endpoint, in the order in which they are reported. */
+/** The checks that each health endpoint runs, in report order. */
 import {
   conditionCheck,
   datastoreCheck,
@@ -20,19 +20,22 @@ export interface ProbeParts {
   readonly lifecycle: Lifecycle
   readonly writer: { lastFlushedAt(): number }
   readonly clock: Clock
-  /** When the process started, by `clock`. */
+  /** Start of the process, by `clock`. */
   readonly startedAt: number
   readonly livezGraceMs: number
 }
 
-/** `/livez` checks this process only; `/readyz` and `/healthz` also check that etcd responds. */
+/**
+ * `/livez` covers only this process; `/healthz` adds etcd; `/readyz` adds a loaded cache, a verified
+ * history, and that the process is not shutting down.
+ */
 export function healthProbes(parts: ProbeParts): readonly Probe[] {
   const { engine, services, lifecycle, writer, clock, startedAt, livezGraceMs: graceMs } = parts
-  const first = [ping, logCheck(writer, clock)]
-  const responds = datastoreCheck(() => engine.ask(), clock)
-  const isClientAlive = datastoreClientCheck(() => engine.overdueMs())
-  // The response of etcd is cached for a second; the history is verified on every probe.
-  const respondsWithSameHistory = followedBy(responds, () => engine.followsHistory())
+  const common = [ping, logCheck(writer, clock)]
+  const etcdCheck = datastoreCheck(() => engine.ask(), clock)
+  const etcdClientCheck = datastoreClientCheck(() => engine.overdueMs())
+  // `etcdCheck` may use a result up to a second old, so the history is verified on every probe.
+  const etcdAndHistoryCheck = followedBy(etcdCheck, () => engine.followsHistory())
   const informerSync = conditionCheck(
     'informer-sync',
     () => engine.unsynced === undefined,
@@ -51,10 +54,10 @@ export function healthProbes(parts: ProbeParts): readonly Probe[] {
     () => !lifecycle.shutdownInitiated.isOpen,
     () => 'process is shutting down',
   )
-  const gracefulStartup = startup.map((check) => withGrace(check, { graceMs, startedAt, clock }))
+  const startupWithGrace = startup.map((check) => withGrace(check, { graceMs, startedAt, clock }))
   return [
-    new Probe('healthz', [...first, responds, ...startup]),
-    new Probe('livez', [...first, isClientAlive, ...gracefulStartup]),
-    new Probe('readyz', [...first, respondsWithSameHistory, informerSync, ...startup, shutdown]),
+    new Probe('healthz', [...common, etcdCheck, ...startup]),
+    new Probe('livez', [...common, etcdClientCheck, ...startupWithGrace]),
+    new Probe('readyz', [...common, etcdAndHistoryCheck, informerSync, ...startup, shutdown]),
   ]
 }

@@ -27,11 +27,11 @@ import { certificatePaths, followServingCertificate } from './files/serving-cert
 import { openGate } from './gate.ts'
 import { Lifecycle } from './lifecycle.ts'
 import { type ClientMemory, type OpenedLimits, openClientMemory, openLimits } from './limits.ts'
-import { type MemoryBudget, openBudget, watchEventBytes } from './memory-budget.ts'
-import { showCertificates } from './metrics/certificates.ts'
-import { ClusterLabels, showClusterEvents } from './metrics/clusters.ts'
-import { type FileLooks, showFiles } from './metrics/files.ts'
-import { watchMirrors } from './metrics/mirrors.ts'
+import { type MemoryBudget, openBudget, warnOfEventBytes } from './memory-budget.ts'
+import { registerCertificateMetrics } from './metrics/certificates.ts'
+import { ClusterLabels, registerClusterEventMetrics } from './metrics/clusters.ts'
+import { type FilePollStatus, registerFileMetrics } from './metrics/files.ts'
+import { registerMirrorMetrics } from './metrics/mirrors.ts'
 import {
   endedWatchCounter,
   handshakeErrorCounter,
@@ -66,7 +66,7 @@ export class Server {
   readonly #startedAt: number = this.#clock.now()
   readonly #lifecycle: Lifecycle
   readonly #metrics = new Registry()
-  readonly #looks: FileLooks
+  readonly #polls: FilePollStatus
   readonly #budget: MemoryBudget
   readonly #engine: Engine
   readonly #startup: Startup
@@ -97,11 +97,11 @@ export class Server {
     this.#options = options
     this.#log = log
     this.#lifecycle = new Lifecycle(log)
-    this.#looks = showFiles(this.#metrics)
+    this.#polls = registerFileMetrics(this.#metrics)
     this.#runQueue = openRunQueue(this.#metrics)
     const budget = openBudget(options, log, this.#metrics)
     this.#engine = new Engine(options, log, this.#metrics, {
-      looks: this.#looks,
+      polls: this.#polls,
       budget,
       runQueue: this.#runQueue,
     })
@@ -110,13 +110,17 @@ export class Server {
       options.clusterName,
       () => this.#files?.clusters?.clusters.keys() ?? [],
     )
-    showClusterEvents((scope) => this.#engine.countIn(scope), this.#clusters, this.#metrics)
+    registerClusterEventMetrics(
+      (scope) => this.#engine.countIn(scope),
+      this.#clusters,
+      this.#metrics,
+    )
     this.#accessChecks = new AccessChecks({
       log: log.child({ logger: 'gate' }),
       onEnded: endedWatchCounter(this.#metrics),
       runQueue: this.#runQueue,
     })
-    this.#followers.push(this.#accessChecks, watchEventBytes(budget, this.#engine, log))
+    this.#followers.push(this.#accessChecks, warnOfEventBytes(budget, this.#engine, log))
     this.#clientMemory = openClientMemory(budget.clients, this.#metrics, () =>
       this.#listeners.reduce((sum, { waitingCount }) => sum + waitingCount, 0),
     )
@@ -167,12 +171,12 @@ export class Server {
       '--tls-cert-file, --tls-private-key-file',
       loadCertificate(paths),
     )
-    const looks = this.#looks
-    const files = await openEngineFiles(this.#options, this.#log, looks)
+    const polls = this.#polls
+    const files = await openEngineFiles(this.#options, this.#log, polls)
     this.#files = files
     this.#followers.push(files)
     const gateLog = this.#log.child({ logger: 'gate' })
-    const access = await openGate(this.#options, gateLog, looks, files.clusters)
+    const access = await openGate(this.#options, gateLog, polls, files.clusters)
     this.#followers.push(access)
     access.onChange(this.#accessChecks.changed)
     const { gate, clientAuthorities } = access
@@ -186,7 +190,7 @@ export class Server {
     this.#services.installSelfReviews(access)
     await this.#services.installUi(this.#log)
     const opened = await openLimits(this.#options, this.#metrics, gateLog, {
-      looks,
+      polls,
       space: this.#engine,
       budget: this.#budget,
       ledger: this.#clientMemory.ledger,
@@ -197,7 +201,7 @@ export class Server {
     this.#followers.push(opened)
     this.#limits = opened
     const auditLog = this.#log.child({ logger: 'audit' })
-    this.#audit = await openAudit(this.#options, auditLog, this.#metrics, looks)
+    this.#audit = await openAudit(this.#options, auditLog, this.#metrics, polls)
     const tracingLog = this.#log.child({ logger: 'tracing' })
     this.#tracing = await openTracing(this.#options, tracingLog, this.#metrics)
     const handler = this.#handler(gate, opened)
@@ -210,10 +214,10 @@ export class Server {
       paths,
       certificate,
       listener: secureListener,
-      looks,
+      polls,
     })
     this.#followers.push(served)
-    showCertificates(this.#metrics, () => [
+    registerCertificateMetrics(this.#metrics, () => [
       served.certificates,
       ...access.certificates,
       ...this.#engine.certificates,
@@ -253,7 +257,7 @@ export class Server {
   async #openEngine(): Promise<void> {
     const clusters = this.#files?.clusters
     const mirrors = clusters && new MirrorsOfFile(clusters, () => this.#engine.mirrors)
-    if (mirrors !== undefined) watchMirrors(mirrors, this.#metrics)
+    if (mirrors !== undefined) registerMirrorMetrics(mirrors, this.#metrics)
     const admission = this.#limits?.admission
     await this.#engine.open((error) => this.#onFatal(error), { ...this.#files, admission })
     this.#services.installEvents({

@@ -9,7 +9,7 @@ import { serverCommand } from '../options/commands.ts'
 import { parseFlags } from '../options/parse.ts'
 import { TopSources } from '../registry/top-sources.ts'
 import { beginning } from '../storage/resource-version.ts'
-import type { WatchedStorage } from '../storage/storage.ts'
+import type { EventWrites, ReadStorage } from '../storage/storage.ts'
 import type { EventSummaries } from '../storage/summary.ts'
 import { ServiceInstaller } from './services.ts'
 
@@ -24,10 +24,10 @@ installer.installHealth(
 )
 installer.installServerInfo({ regardedKinds: () => [], decide: undefined, setVerbosity: () => {} })
 installer.installEvents({
-  storage: {} as WatchedStorage,
-  writes: {} as WatchedStorage,
+  storage: {} as ReadStorage,
+  writes: {} as EventWrites,
   sources: new TopSources(),
-  namespaces: {} as WatchedStorage,
+  namespaces: {} as ReadStorage,
   clusters: { named: () => [], activities: async () => [] },
   decide: async () => undefined,
   version: () => beginning,
@@ -70,7 +70,7 @@ describe('the services of a replica', () => {
     )
   })
 
-  test('what is below a group version belongs to the events service, with surplus slashes too', () => {
+  test('paths below a group version belong to the events service, even with surplus slashes', () => {
     for (const path of ['/api/v1//', '/apis/events.k8s.io/v1//', '/api/v1/namespaces/a/events//']) {
       assert.match(serviceOf(path)?.name ?? '', /^v1\./, path)
       assert.equal(serviceOf(path)?.isOpenToHost, false, path)

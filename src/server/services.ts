@@ -58,18 +58,16 @@ import type { Options } from '../options/options.ts'
 import type { WriteAdmission } from '../registry/admission/write-admission.ts'
 import { removalSemaphore } from '../registry/collection-delete.ts'
 import type { TopSources } from '../registry/top-sources.ts'
-import type { EventWrites } from '../storage/counted-writes.ts'
 import type { RegardedKind } from '../storage/event-fields.ts'
-import type { ReadStorage } from '../storage/read-storage.ts'
 import type { Version } from '../storage/resource-version.ts'
-import type { WatchedStorage } from '../storage/storage.ts'
+import type { EventWrites, ReadStorage } from '../storage/storage.ts'
 import type { EventSummaries } from '../storage/summary.ts'
 import { buildInfo, pageFolder } from './build-info.ts'
 import type { OpenedGate } from './gate.ts'
 import type { MemoryBudget } from './memory-budget.ts'
-import { watchRunCache } from './metrics/cache.ts'
+import { registerRunCacheMetrics } from './metrics/cache.ts'
 import { healthRegistry } from './metrics/health.ts'
-import { showBuild, showProcess } from './metrics/process.ts'
+import { registerBuildMetrics, registerProcessMetrics } from './metrics/process.ts'
 
 /** Installs the services of one replica as the parts that they need become available. */
 export class ServiceInstaller {
@@ -82,7 +80,7 @@ export class ServiceInstaller {
   readonly #listBytes: number | undefined
   readonly #healthTallies = new HealthTallies()
 
-  /** `signIn`: only `tidings dev` has it. Without a budget, lists are cached as much as ever. */
+  /** `signIn`: only `tidings dev` has it. Without a budget, the list cache has its default size. */
   constructor(
     options: Options,
     metrics: Registry,
@@ -132,7 +130,7 @@ export class ServiceInstaller {
     })
   }
 
-  /** Needs nothing but its files, so it is there before etcd is. */
+  /** Needs only its files, so it is available before etcd is. */
   async installUi(log: Log): Promise<void> {
     if (!this.#options.ui) return
     const folder = pageFolder()
@@ -155,8 +153,8 @@ export class ServiceInstaller {
   }
 
   /**
-   * Both groups share the storage and everything that limits or caches access to it. What is derived
-   * from events is found first: the group of events has a 404 for all other paths of its group.
+   * Both groups share the storage and everything that limits or caches access to it. Resources
+   * derived from events are found first: the group of events has a 404 for all its other paths.
    */
   installEvents({
     namespaces: known,
@@ -170,7 +168,7 @@ export class ServiceInstaller {
     ...parts
   }: EventParts): void {
     const runCache = new EncodedRunCache({ bytesMax: this.#listBytes })
-    watchRunCache(runCache, this.#metrics)
+    registerRunCacheMetrics(runCache, this.#metrics)
     const { requestTimeoutMs, maxEventBytes, maxWatchDurationMs } = this.#options
     const shared = {
       ...parts,
@@ -202,8 +200,8 @@ export class ServiceInstaller {
   /** Version, log level, metrics, discovery and OpenAPI, which need neither etcd nor a file. */
   installServerInfo({ regardedKinds, decide, setVerbosity }: ServerInfoParts): void {
     const build = buildInfo()
-    showProcess(this.#metrics)
-    showBuild(this.#metrics)
+    registerProcessMetrics(this.#metrics)
+    registerBuildMetrics(this.#metrics)
     this.services.install(versionService(build))
     this.services.install(logLevelService(setVerbosity))
     this.services.install(metricsService(METRICS_PATH, this.#metrics))
@@ -224,8 +222,7 @@ export class ServiceInstaller {
 
 export interface EventParts {
   readonly mirrored?: MirroredClusters | undefined
-  readonly storage: WatchedStorage
-  /** Where events are written to. */
+  readonly storage: ReadStorage
   readonly writes: EventWrites
   readonly sources: TopSources
   /** The namespaces that have events. */

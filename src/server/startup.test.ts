@@ -36,7 +36,7 @@ describe('Startup', () => {
     assert.deepEqual(await results(startup), ['poststarthook/slow ok', 'poststarthook/quick ok'])
   })
 
-  test('the error of a failed step names the step, and its check keeps failing', async () => {
+  test('the error of a failed step names the step, and its check goes on failing', async () => {
     const cause = new Error('no such file')
     const startup = new Startup([{ name: 'bad', run: () => Promise.reject(cause) }], silentLog)
     await assert.rejects(startup.run(), { message: 'start-up step bad failed', cause })

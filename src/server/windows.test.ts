@@ -19,15 +19,18 @@ const memory = {
   sizes: {
     all: () => sizesOf(10_000),
     of: (cluster: string, namespace: string | undefined) => ({
-      ...{ cluster, namespace, events: 1, bytes: 100 },
+      cluster,
+      namespace,
+      events: 1,
+      bytes: 100,
     }),
   },
   oldest: { in: async () => 0 },
 }
 
-/** As large as a policy file may be. */
+/** The size limit of a policy file. */
 const names = Array.from({ length: 600 }, (_, at) => `some-namespace-${at}`)
-const kept = {
+const retention = {
   policy: new RetentionPolicy({
     rules: Array.from({ length: 40 }, (_, at) => ({
       name: `rule-${at}`,
@@ -41,8 +44,8 @@ const kept = {
 
 const all = { cluster: 'local', namespace: undefined, isSelected: () => true, windowsMax: 1_000 }
 
-test('of very many windows the first by name are listed, in time slices, with short texts', async () => {
-  const statuses = windowStatuses(memory, kept)
+test('only the first of very many windows are listed, in time slices, with short texts', async () => {
+  const statuses = windowStatuses(memory, retention)
   let turns = 0
   const timer = setInterval(() => turns++, 1)
   const { windows, hidden } = await statuses.list({
@@ -67,8 +70,8 @@ test('of very many windows the first by name are listed, in time slices, with sh
   assert.equal(first?.lifetimes[0], second?.lifetimes[0], 'a rule is described once')
 })
 
-test('a list ends with its request, also one that waits for another', async () => {
-  const statuses = windowStatuses(memory, kept)
+test('a list ends with its request, even while it waits for another', async () => {
+  const statuses = windowStatuses(memory, retention)
   const ending = new AbortController()
   const { signal } = ending
   const running = statuses.list({ ...all, signal, lane: aLane() })

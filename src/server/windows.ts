@@ -11,26 +11,24 @@ import { formatLongDuration } from '../lib/go/duration.ts'
 import { LaneTurns } from '../lib/lane-turns.ts'
 import type { InLane } from '../lib/run-queue.ts'
 import type { Totals } from '../retention/account/totals.ts'
+import { effectiveRules, selectionText } from '../retention/effective-rules.ts'
 import type { RetentionPolicy, RetentionRule } from '../retention/policy.ts'
 import type { Retention } from '../retention/retention.ts'
-import { effectiveRules, selectionText } from '../retention/windows/effective-rules.ts'
 import { throwIfAborted } from '../storage/aborted-read.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { StoredSize } from '../storage/stored-sizes.ts'
 
 type Memory = Pick<CachedStorage, 'sizes'> & { readonly oldest: Pick<OldestTimes, 'in'> }
-type Kept = Pick<Retention, 'policy' | 'totals'>
+type RetentionState = Pick<Retention, 'policy' | 'totals'>
 
-/** A policy may have thousands of rules and names; a window shows this many, and so much of each. */
+/** A policy may have thousands of rules and names; a window shows this many, and this much of each. */
 const RULES_MAX = 32
 const SELECTS_LENGTH_MAX = 128
 /** Each list holds an entry for every namespace that has events. */
 const LISTS_MAX = 8
 
-/**
- * Joins what memory has with what the policy of this replica says, and with the account.
- */
-export function windowStatuses(memory: Memory, kept: Kept): WindowStatuses {
+/** Joins the sizes in memory with the policy of this replica and with the account. */
+export function windowStatuses(memory: Memory, retention: RetentionState): WindowStatuses {
   const turns = new LaneTurns(LISTS_MAX)
   return {
     list: (query) =>
@@ -39,12 +37,12 @@ export function windowStatuses(memory: Memory, kept: Kept): WindowStatuses {
         if (entered !== undefined) await entered
         throwIfAborted(query.signal)
         const { first, hidden } = await firstSizes(memory, query)
-        return { windows: await statusesOf(first, memory, { ...query, kept }), hidden }
+        return { windows: await statusesOf(first, memory, { ...query, retention }), hidden }
       }),
   }
 }
 
-/** The first of the wanted ones by name. */
+/** The first wanted sizes by name. */
 async function firstSizes(
   { sizes }: Pick<Memory, 'sizes'>,
   query: WindowQuery,
@@ -77,7 +75,7 @@ function isWanted(size: StoredSize, { cluster, namespace, isSelected }: WindowQu
 async function statusesOf(
   sizes: readonly StoredSize[],
   { oldest }: Pick<Memory, 'oldest'>,
-  { kept: { policy, totals }, lane, signal }: InLane & { readonly kept: Kept },
+  { retention: { policy, totals }, lane, signal }: InLane & { readonly retention: RetentionState },
 ): Promise<readonly WindowStatus[]> {
   const statuses: WindowStatus[] = []
   const lifetimes = new Lifetimes(policy)
@@ -148,7 +146,7 @@ function shortened(text: string): string {
   return `${text.slice(0, SELECTS_LENGTH_MAX - 1).toWellFormed()}…`
 }
 
-/** By cluster, then by namespace; a cluster is before its namespaces. */
+/** Sorts by cluster, then by namespace; a cluster comes before its namespaces. */
 function byName(one: StoredSize | undefined, other: StoredSize | undefined): number {
   if (one === undefined || other === undefined) return 0
   if (one.cluster !== other.cluster) return one.cluster < other.cluster ? -1 : 1

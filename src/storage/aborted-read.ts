@@ -9,7 +9,7 @@ export function throwIfAborted(signal: AbortSignal): void {
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const listener = new AbortListener(signal, () => reject(timedOut(signal)))
-    // Not `finally`, which takes four more promises for each read.
+    // `finally` would take four more promises for each read.
     promise.then(
       (value) => {
         listener[Symbol.dispose]()

@@ -1,11 +1,19 @@
 /**
- * Counts what the writes of one kind of writer did to the store. Each of them has its own counts, so
- * that created minus deleted, over all writers and replicas, is what is stored.
+ * Counts what the writes of one kind of writer did to the store. Each writer has its own counts:
+ * created minus deleted, over all writers and replicas, is the number of stored events.
  */
-import type { Traced } from '../lib/tracing/span.ts'
 import { StorageError } from './errors.ts'
-import type { Change, EventKey, EventStorage, Guard, StoredEvent } from './storage.ts'
-import type { CreateOptions, UpdateOptions } from './write-options.ts'
+import type {
+  Change,
+  CreateOptions,
+  DeleteOptions,
+  EventKey,
+  EventWrites,
+  Guard,
+  KnownEvent,
+  StoredEvent,
+  UpdateOptions,
+} from './storage.ts'
 
 export const CHANGE_KINDS = ['created', 'updated', 'deleted'] as const
 export type ChangeKind = (typeof CHANGE_KINDS)[number]
@@ -14,21 +22,25 @@ export type ChangeKind = (typeof CHANGE_KINDS)[number]
 export const WRITE_OUTCOMES = ['applied', 'unknown'] as const
 export type WriteOutcome = (typeof WRITE_OUTCOMES)[number]
 
-export type EventWrites = Pick<EventStorage, 'create' | 'update' | 'delete'>
-
 export class CountedWrites implements EventWrites {
   readonly counts: Readonly<Record<WriteOutcome, Record<ChangeKind, number>>> = {
     applied: { created: 0, updated: 0, deleted: 0 },
     unknown: { created: 0, updated: 0, deleted: 0 },
   }
-  readonly #inner: EventWrites
+  readonly #store: EventWrites
+  readonly #known: (key: EventKey) => KnownEvent | undefined
 
-  constructor(inner: EventWrites) {
-    this.#inner = inner
+  /** `known` returns what a cache has, which saves reads of the store. */
+  constructor(
+    store: EventWrites,
+    known: (key: EventKey) => KnownEvent | undefined = () => undefined,
+  ) {
+    this.#store = store
+    this.#known = known
   }
 
   create(key: EventKey, body: Buffer, options?: CreateOptions): Promise<StoredEvent> {
-    return this.#counted(this.#inner.create(key, body, options), () => 'created')
+    return this.#counted(this.#store.create(key, body, options), () => 'created')
   }
 
   update(key: EventKey, change: Change, options?: UpdateOptions): Promise<StoredEvent> {
@@ -39,11 +51,15 @@ export class CountedWrites implements EventWrites {
       kind = kindOf(current, wanted)
       return wanted
     }
-    return this.#counted(this.#inner.update(key, noted, options), () => kind)
+    return this.#counted(
+      this.#store.update(key, noted, { known: this.#known(key), ...options }),
+      () => kind,
+    )
   }
 
-  delete(key: EventKey, guard?: Guard, options?: Traced): Promise<StoredEvent> {
-    return this.#counted(this.#inner.delete(key, guard, options), () => 'deleted')
+  delete(key: EventKey, guard?: Guard, options?: DeleteOptions): Promise<StoredEvent> {
+    const known = this.#known(key)
+    return this.#counted(this.#store.delete(key, guard, { known, ...options }), () => 'deleted')
   }
 
   #counted(

@@ -1,7 +1,7 @@
 import type { Version } from './resource-version.ts'
 import type { EventKey, StoredEvent } from './storage.ts'
 
-/** What went wrong; callers decide by it. */
+/** The kind of failure, by which callers decide what to do. */
 export type StorageErrorKind =
   | 'missing'
   /** The key exists; see `current`, or `reason` when its value is not an event. */
@@ -43,7 +43,7 @@ export class StorageError extends Error {
   readonly kind: StorageErrorKind
   readonly key: EventKey | undefined
   readonly version: Version | undefined
-  /** With `exists`: the event under the key. */
+  /** The event under the key, for `exists`. */
   readonly current: StoredEvent | undefined
   readonly retryAfterMs: number | undefined
   /** The cause in a form that clients may read; `message` is for the log. */
@@ -76,7 +76,7 @@ export function missing(key: EventKey): StorageError {
   })
 }
 
-/** Whether there is a value that is not an event. */
+/** Whether the key has a value that is not an event. */
 export function isUnreadable(error: unknown): error is StorageError {
   return error instanceof StorageError && (error.kind === 'corrupt' || error.kind === 'foreign')
 }

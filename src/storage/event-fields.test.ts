@@ -16,12 +16,12 @@ describe('event fields: times and counts', () => {
   }
   const series = { ...old, series: { count: 12, lastObservedTime: at(5) } }
 
-  test('last seen is told by the series, else the deprecated field, the event time, the creation', () => {
+  test('reads the time last seen from the series, or the deprecated field, the event time, the creation', () => {
     const seen = [series, old, timed, created, {}].map((event) => fieldsIn(event).lastSeenMs)
     assert.deepEqual(seen, [ms(5), ms(4), ms(2) + 123, ms(1), 0])
   })
 
-  test('first seen is told by the deprecated field, else the event time, the creation', () => {
+  test('reads the time first seen from the deprecated field, or the event time, the creation', () => {
     const seen = [series, timed, created, {}].map((event) => fieldsIn(event).firstSeenMs)
     assert.deepEqual(seen, [ms(3), ms(2) + 123, ms(1), 0])
   })
@@ -32,7 +32,7 @@ describe('event fields: times and counts', () => {
     assert.equal(fieldsIn({ ...old, deprecatedLastTimestamp: null }).lastSeenMs, ms(2) + 123)
   })
 
-  test('occurrences are counted by the series, else the deprecated field, and are at least 1', () => {
+  test('reads occurrences from the series or the deprecated field, at least 1', () => {
     const counts = [series, old, timed, { series: { count: 0 }, deprecatedCount: 9 }]
     assert.deepEqual(
       counts.map((event) => fieldsIn(event).occurrences),

@@ -33,7 +33,7 @@ export interface EventFields {
   readonly related: ObjectReference
   /**
    * When the event was observed last and first, by the clocks of those who reported it; 0 when no
-   * field tells.
+   * field contains it.
    */
   readonly lastSeenMs: number
   readonly firstSeenMs: number

@@ -8,7 +8,7 @@ export function pathOf({ cluster, namespace, name }: EventKey): string {
   return `${cluster}/${namespace}/${name}`
 }
 
-/** Undefined for a text that has not this form. */
+/** Undefined for a text that does not have this form. */
 export function parsePath(path: string): EventKey | undefined {
   const first = path.indexOf('/')
   const second = path.indexOf('/', first + 1)
@@ -18,7 +18,7 @@ export function parsePath(path: string): EventKey | undefined {
   return { cluster: path.slice(0, first), namespace: path.slice(first + 1, second), name }
 }
 
-/** Throws for a text that has not this form. */
+/** Throws for a text that does not have this form. */
 export function keyOfPath(path: string): EventKey {
   const key = parsePath(path)
   if (key === undefined) throw new RangeError(`not the path of an event: ${path}`)
@@ -30,7 +30,7 @@ export function isPart(text: string): boolean {
   return text !== '' && !text.includes('/')
 }
 
-/** The beginning that the paths of all events of the scope have, and no others. */
+/** The prefix of the paths of all events in the scope, and of no others. */
 export function scopePath({ cluster, namespace }: EventScope): string {
   if (cluster === undefined) return ''
   return namespace === undefined ? `${cluster}/` : `${cluster}/${namespace}/`

@@ -16,11 +16,13 @@ const pieceBytes = 16 * 1024 - 64
 
 /** The cached frames of one change while watchers share it. */
 export class Frames {
-  readonly #onMade: (bytes: number) => void
+  readonly #onMade: (bytes: number, isLate: boolean) => void
   #made: Map<FrameEncoder, Buffer> | undefined
+  #isLate = false
   #isOver = false
 
-  constructor(onMade: (bytes: number) => void) {
+  /** `isLate` is true for frames that are made after the first call of `clear`. */
+  constructor(onMade: (bytes: number, isLate: boolean) => void) {
     this.#onMade = onMade
   }
 
@@ -31,28 +33,34 @@ export class Frames {
     if (this.#isOver || (this.#made?.size ?? 0) >= framesMax) return frame
     this.#made ??= new Map()
     this.#made.set(encoder, frame)
-    this.#onMade(frame.length)
+    this.#onMade(frame.length, this.#isLate)
     return frame
   }
 
-  /** Watchers share the change no more: drops its frames and returns their size in bytes. */
-  end(): number {
+  /** Drops the cached frames and returns their size in bytes. */
+  clear(): number {
     let bytes = 0
     for (const frame of this.#made?.values() ?? []) bytes += frame.length
     this.#made = undefined
-    this.#isOver = true
+    this.#isLate = true
     return bytes
+  }
+
+  /** Watchers share the change no more: drops its frames for good, and returns their size in bytes. */
+  end(): number {
+    this.#isOver = true
+    return this.clear()
   }
 }
 
 /** A change that watchers share. */
 export type FramedItem = WatchItem & { readonly frames: Frames }
 
-/** Written out, which is many times as fast as a copy of all members of any item. */
+/** Lists the members one by one, which is many times as fast as a spread. */
 export function framed(item: WatchItem, frames: Frames): FramedItem {
   const { stored } = item
   if (item.type === 'delete') return { type: 'delete', stored, frames }
-  return { type: 'put', stored, previous: item.previous, row: item.row, frames }
+  return { type: 'put', stored, previous: item.previous, frames }
 }
 
 /** The size of the bodies of these changes in memory. */
@@ -72,7 +80,7 @@ export function bodyBytesOf(item: WatchItem): number {
 export class SharedBatch implements WatchBatch {
   readonly items: readonly WatchItem[]
   readonly version: WatchBatch['version']
-  /** How many watchers hold it. */
+  /** The number of watchers that hold the batch. */
   holders = 0
   #bytes: number | undefined
   #pieces: Map<FrameEncoder, readonly Buffer[]> | undefined
@@ -82,7 +90,7 @@ export class SharedBatch implements WatchBatch {
     this.version = version
   }
 
-  /** Its size, divided by those who hold it. */
+  /** The size of the batch, divided by the number of watchers that hold it. */
   get bytesOfEach(): number {
     this.#bytes ??= bodyBytes(this.items)
     return this.#bytes / Math.max(1, this.holders)
@@ -129,7 +137,7 @@ export function* joined(frames: Iterable<Buffer>): Generator<Buffer, void, undef
 
 /**
  * The frames of the next piece. Taking the piece drops them, so that a generator that is suspended
- * with a piece does not keep its frames in memory too.
+ * with a piece does not retain its frames as well.
  */
 class PendingPiece {
   #frames: Buffer[] = []
@@ -152,7 +160,7 @@ class PendingPiece {
     return piece
   }
 
-  /** Not from Node's buffer pool: a buffered piece would keep the whole pool slab in memory. */
+  /** Does not use Node's buffer pool: a buffered piece would retain the whole pool slab. */
   #joined(): Buffer {
     const piece = Buffer.allocUnsafeSlow(this.#bytes)
     let at = 0

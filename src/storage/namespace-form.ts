@@ -8,7 +8,7 @@ const versionOffset = '{"metadata":{'.length
 
 /**
  * A namespace in the form of stored events, so that everything that reads, selects, watches and
- * encodes events does the same for namespaces. As in Kubernetes, a namespace is in itself.
+ * encodes events does the same for namespaces. The key of a namespace names it twice.
  */
 export function namespaceObject(namespace: {
   readonly cluster: string
@@ -32,7 +32,7 @@ export function namespaceObject(namespace: {
   })
 }
 
-/** The same on all replicas: a UUID of version 8, made from a hash. */
+/** A version 8 UUID made from a hash, which is the same on all replicas. */
 export function uidOf(path: string): string {
   const digits = hash('sha256', path, 'hex')
   const variant = (Number.parseInt(digits.charAt(16), 16) & 3) | 8

@@ -35,7 +35,7 @@ describe('own writes', () => {
     assert.equal(own.take('k', bodyOf('one'))?.note, 'one')
   })
 
-  test('of two writes of a key the later one is known, also when the earlier one fails late', () => {
+  test('knows the later of two writes of a key, even if the earlier one fails late', () => {
     const own = new OwnWrites()
     const [first, second] = [prepared('one'), prepared('two')]
     own.sending([{ key: 'k', value: first }])

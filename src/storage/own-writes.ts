@@ -1,10 +1,10 @@
 /**
- * What this replica has written and not yet seen in its watch: most of it comes back within
- * milliseconds with the same bytes, and then need not be parsed and validated again. Nothing
- * depends on an entry: without one, or with other bytes, the value is opened as any other.
+ * The values that this replica has written and not yet seen in its watch. Most come back within
+ * milliseconds with the same bytes, and then need not be parsed and validated again. Nothing depends
+ * on an entry: without one, or with other bytes, the value is opened like any other.
  *
- * An entry ends when it comes back, or when the write turns out not to be applied. While the watch
- * is interrupted they would add up: the oldest are dropped.
+ * An entry ends when its value comes back, or when the write turns out not to be applied. Entries
+ * would accumulate while the watch is interrupted, so the oldest are dropped.
  */
 import { type EventFields, fieldsIn } from './event-fields.ts'
 import { isBodyOf, type PreparedValue } from './stored-form.ts'
@@ -18,7 +18,7 @@ interface Write {
 
 export interface OwnWritesBounds {
   readonly writesMax: number
-  /** Of their bodies; the events that were encoded take a few times as much. */
+  /** The size of the bodies; the events that were encoded take a few times as much. */
   readonly bytesMax: number
 }
 
@@ -27,7 +27,7 @@ const defaultBounds: OwnWritesBounds = { writesMax: 1_000, bytesMax: 4 * 1024 * 
 
 export class OwnWrites {
   readonly #bounds: OwnWritesBounds
-  /** By key, the oldest first. */
+  /** Keyed by the key in the store, oldest first. */
   readonly #values = new Map<string, PreparedValue>()
   #bytes = 0
 
@@ -46,7 +46,7 @@ export class OwnWrites {
   /** The writes are about to be sent, the first time or again. */
   sending(writes: readonly Write[]): void {
     for (const { key, value } of writes) {
-      // A later write of the key replaces an earlier one, which is opened when it comes.
+      // A later write of the key replaces an earlier one, which is then parsed when it comes back.
       this.#drop(key)
       if (value?.event === undefined) continue
       this.#values.set(key, value)

@@ -8,9 +8,9 @@ import type {
   EventScope,
   ListOptions,
   StoredEvent,
+  UpdateOptions,
 } from './storage.ts'
 import { prepareValue, StoredBody, withVersion } from './stored-form.ts'
-import type { UpdateOptions } from './write-options.ts'
 
 /** Storage in a map, with one leader key for fences, for tests of code that uses storage. */
 export class PlainStorage {

@@ -1,4 +1,4 @@
-/** What every match of a selector has, for implementations with indexes. All of it is optional. */
+/** Properties that every match of a selector has, for implementations with indexes. All are optional. */
 export interface Requires {
   /** The name of the event itself: within one namespace it needs no search. */
   readonly name?: string | undefined
@@ -12,14 +12,14 @@ export interface Requires {
   readonly reason?: string | undefined
   readonly type?: string | undefined
   readonly reportingController?: string | undefined
-  /** The reporting controller or, of events that name none, the component of the deprecated source. */
+  /** The reporting controller or, if an event names none, the component of the deprecated source. */
   readonly controller?: string | undefined
   /** Values that no match has. */
   readonly not?: Readonly<Partial<Record<ValueField, string>>> | undefined
   /** Bounds of the time when the event was last seen; `untilMs` is outside. */
   readonly sinceMs?: number | undefined
   readonly untilMs?: number | undefined
-  /** Texts that the note or the reason contains, or does not; in small letters. */
+  /** Texts that the note or the reason contains, or does not; in lower case. */
   readonly texts?: readonly RequiredText[] | undefined
   /**
    * An event matches exactly when it has what is required here, apart from names and objects, which
@@ -28,13 +28,13 @@ export interface Requires {
   readonly isAll?: boolean | undefined
 }
 
-/** Compared with the note and the reason in small letters, as JavaScript makes them. */
+/** A lower-case text that is compared with the note and the reason, both lowered by JavaScript. */
 export interface RequiredText {
   readonly text: string
   readonly isIn: boolean
 }
 
-/** Whether an event with these has the texts that are required, and none that are not wanted. */
+/** Whether the fields contain all required texts and no excluded one. */
 export function hasTexts(
   texts: readonly RequiredText[],
   fields: { readonly note: string; readonly reason: string },
@@ -47,7 +47,7 @@ export function hasTexts(
 /** Fields whose values an index compares exactly. */
 export type ValueField = 'kind' | 'reason' | 'type' | 'reportingController' | 'controller'
 
-/** An object by kind, in small letters, and name; or by its uid. */
+/** An object by lower-case kind and name, or by uid. */
 export type Mention =
   | { readonly kind: string; readonly name: string; readonly uid?: undefined }
   | { readonly uid: string }

@@ -25,10 +25,10 @@ const lastIndex = indexesPerRevision - 1
 
 /** The highest index of a change. */
 export const changeIndexMax: number = lastIndex - 1
-/** Above this, versions are no safe integers: 14 years at 20,000 revisions a second. */
+/** Versions of later revisions are not safe integers: 14 years at 20,000 revisions a second. */
 export const revisionMax: number = Math.floor(Number.MAX_SAFE_INTEGER / indexesPerRevision) - 1
 
-/** Before every change. Clients write it as 0 and mean "any state". */
+/** The version before every change. Clients write it as 0 and mean "any state". */
 export const beginning: Version = 0 as Version
 
 /** The version of the change at this index in the transaction of this revision. */

@@ -1,10 +1,10 @@
+import type { Event } from '../api/event.ts'
 import type { Pull } from '../lib/pull.ts'
 import type { Lane } from '../lib/run-queue.ts'
 import type { Traced } from '../lib/tracing/span.ts'
 import type { EventFields } from './event-fields.ts'
 import type { Requires } from './requires.ts'
 import type { Version } from './resource-version.ts'
-import type { CreateOptions, UpdateOptions } from './write-options.ts'
 
 export interface EventKey {
   /** The cluster that the event belongs to, a DNS label. */
@@ -19,11 +19,11 @@ export interface EventKey {
  */
 export type ConnectionNumber = number
 
-/** As in `EventFields`. */
+/** Fields with the same meaning as in `EventFields`. */
 export interface EventValues {
   readonly type: string
   readonly reason: string
-  /** Of the regarded object. */
+  /** The kind of the regarded object. */
   readonly kind: string
   readonly reportingController: string
 }
@@ -33,7 +33,7 @@ export interface StoredEvent {
   readonly key: EventKey
   /**
    * The events.k8s.io/v1 object as JSON, without its resourceVersion. Often a view into a larger
-   * message: copy it to keep it.
+   * message: copy it to retain it.
    */
   readonly body: Buffer
   /** Where in `body` the resourceVersion is inserted; see `served` in stored-form.ts. */
@@ -87,8 +87,8 @@ export interface ReadOptions extends Traced {
 }
 
 /**
- * In byte order of `cluster/namespace/name`; or by the time when the event was last seen, and events
- * of the same time by key. `newest` is the reverse of `oldest`.
+ * `key` is the byte order of `cluster/namespace/name`. `oldest` is the order of the times when events
+ * were last seen, and events of the same time are in key order. `newest` is the reverse of `oldest`.
  */
 export type ListOrder = 'key' | 'oldest' | 'newest'
 
@@ -107,13 +107,13 @@ export interface ListOptions extends ReadOptions {
   readonly order?: ListOrder | undefined
   /** Start after this key, which need not exist. */
   readonly after?: EventKey | undefined
-  /** With another order than by key: when the event with that key was last seen. */
+  /** When the event with that key was last seen; required by orders other than `key`. */
   readonly afterMs?: number | undefined
-  /** At least 1. To read everything, read page after page at the version of the first page. */
+  /** At least 1. A reader of everything reads page after page at the version of the first page. */
   readonly limit: number
-  /** No further page will be read, so the state need not be kept for it. */
+  /** No further page will be read, so the state need not be retained for it. */
   readonly isOnlyPage?: boolean | undefined
-  /** Nobody reads this list again after its last page, so the state need not be kept longer. */
+  /** Nobody reads this list again after its last page, so the state need not be retained longer. */
   readonly isReadOnce?: boolean | undefined
   /** A page may end before the limit once its bodies have this size. */
   readonly bytesEnough?: number | undefined
@@ -121,7 +121,7 @@ export interface ListOptions extends ReadOptions {
 }
 
 export interface EventPage {
-  /** In the requested order. Fewer than the limit only at the end, or when `bytesEnough` was reached. */
+  /** Events in the requested order: fewer than the limit only at the end, or at `bytesEnough`. */
   readonly items: readonly StoredEvent[]
   /** The version of the state that was read; the next page must be read `at` it. */
   readonly version: Version
@@ -145,49 +145,40 @@ export interface EventRun {
   readonly isPast: boolean
 }
 
-/** A non-empty part of a list. */
-export type ListPart =
-  /** A run whose encoded form the reader has in its cache. */
-  | { readonly known: Buffer; readonly count: number }
-  | {
-      readonly known?: undefined
-      /** Undefined when the events are not a whole run. */
-      readonly run: EventRun | undefined
-      readonly events: readonly StoredEvent[]
-      readonly count: number
-    }
+/** Consecutive events of a list, without the events themselves. */
+export interface ListStretch {
+  /** Undefined when the list contains only a part of the run. */
+  readonly run: EventRun | undefined
+  /** At least 1. */
+  readonly count: number
+  readonly last: StoredEvent
+}
 
 export interface RunsOptions {
-  /** As in `ListOptions`. */
+  /** The state to divide; see `ListOptions`. */
   readonly at: Version
   readonly after?: EventKey | undefined
   /** The page ends with the run in which it reaches this number of events. */
   readonly limit: number
-  /** Returns the cached encoding of a run; on a cache hit its events are not read. */
-  readonly recall: (run: EventRun) => Buffer | undefined
 }
 
 export interface RunsPage {
-  /** In order, without gaps. */
-  readonly parts: readonly ListPart[]
-  /** The key of the last event; undefined when there is none. */
-  readonly last: EventKey | undefined
+  /** All events of the page, in order and without gaps. */
+  readonly stretches: readonly ListStretch[]
   readonly more: boolean
 }
 
-/** One change. `stored.version` is the version of the change, also for a delete. */
+/** One change. `stored.version` is the version of the change, for a delete as well. */
 export type WatchItem =
   | {
       readonly type: 'put'
       readonly stored: StoredEvent
       readonly previous: StoredEvent | undefined
-      /** The row of memory that got this state. It may have another one since. */
-      readonly row?: number | undefined
     }
   /** `stored` is the last state with the version of the delete. */
   | { readonly type: 'delete'; readonly stored: StoredEvent }
 
-/** A change without the previous state, for consumers that keep that state themselves. */
+/** A change without the previous state, for consumers that retain that state themselves. */
 export type FollowItem =
   | { readonly type: 'put'; readonly stored: StoredEvent }
   | { readonly type: 'delete'; readonly key: EventKey; readonly version: Version }
@@ -242,6 +233,42 @@ export type Change = (current: StoredEvent | undefined) => Buffer | 'remove' | u
 /** Gets the event before it is deleted, and throws to prevent that. Must be repeatable too. */
 export type Guard = (current: StoredEvent) => void
 
+/**
+ * A write with a fence is applied only while this key of the store still has this revision. Work
+ * that one elected replica does is fenced by the key of its election: if another replica was elected
+ * during a pause, the write is refused.
+ */
+export interface Fence {
+  readonly key: string
+  readonly revision: number
+}
+
+/** An event as a cache has it. It may be stale. */
+export interface KnownEvent {
+  readonly stored: StoredEvent
+  /** A write that depends on it must not be sent over later connections. */
+  readonly connectionMax: ConnectionNumber
+}
+
+export interface CreateOptions extends Traced {
+  /**
+   * The event that `body` encodes, which saves parsing `body` when it is read again. It may be
+   * retained for a while, with all that its texts are parts of.
+   */
+  readonly event?: Event | undefined
+}
+
+export interface DeleteOptions extends Traced {
+  /** Saves the read of the event; no result depends on it alone. */
+  readonly known?: KnownEvent | undefined
+}
+
+export interface UpdateOptions extends DeleteOptions {
+  readonly fence?: Fence | undefined
+  /** There is probably no event yet: a read of the key is not worth its cost. Default false. */
+  readonly isProbablyNew?: boolean | undefined
+}
+
 export interface WatchOptions {
   readonly from: Version
   readonly signal: AbortSignal
@@ -252,7 +279,7 @@ export interface WatchOptions {
 /**
  * The storage of events. The tests in test/ci/contract check every implementation. All methods fail
  * with a StorageError, or with the error that a `Change`, `Guard` or selector threw. They know
- * nothing of HTTP.
+ * nothing about HTTP.
  *
  * Reads and watches end with their signal. Writes have no signal: once started they run to
  * completion within a few seconds, even if the client has disconnected.
@@ -266,8 +293,8 @@ export interface EventStorage {
   create(key: EventKey, body: Buffer, options?: CreateOptions): Promise<StoredEvent>
 
   /**
-   * Optimistic update: reads, changes, and writes if there was no other write in between; else it
-   * starts over from the new state. If there is no event and `change` writes nothing, it fails with
+   * Optimistic update: reads, changes, and writes if there was no other write in between; otherwise
+   * it starts over from the new state. If there is no event and `change` writes nothing, it fails with
    * `missing`. Returns the new state; for a removed event, the last state with the version of the
    * delete. With a fence that no longer holds, it fails with `fenced`.
    */
@@ -277,7 +304,7 @@ export interface EventStorage {
    * Fails with `missing`. Returns the last state with the version of the delete. A damaged event is
    * deleted too: the guard gets, and the result is, an event that has only its name.
    */
-  delete(key: EventKey, guard?: Guard, options?: Traced): Promise<StoredEvent>
+  delete(key: EventKey, guard?: Guard, options?: DeleteOptions): Promise<StoredEvent>
 
   /**
    * Every change after `from`, in order, once, until the signal aborts; then it ends without an
@@ -289,13 +316,19 @@ export interface EventStorage {
   currentVersion(options: { readonly signal: AbortSignal }): Promise<Version>
 }
 
-/** Storage with many watchers and with long lists that change little between reads. */
-export interface WatchedStorage extends EventStorage {
-  /**
-   * The same events as `list` at that version, run by run, for readers that cache the encoded form
-   * of runs. Undefined when that state is not in memory; use `list` then.
-   */
-  listRuns(scope: EventScope, options: RunsOptions): RunsPage | undefined
+/** The writing part of a storage. */
+export type EventWrites = Pick<EventStorage, 'create' | 'update' | 'delete'>
 
+/**
+ * The reading part of a storage with many watchers, and with long lists that change little between
+ * reads. Objects that are derived from events are read in the same way.
+ */
+export interface ReadStorage extends Pick<EventStorage, 'get' | 'list' | 'currentVersion'> {
   watch(scope: EventScope, options: WatchOptions): PulledWatch
+
+  /**
+   * Divides the list of the events by key at that version into runs, without reading the events.
+   * Undefined when that state is not in memory. Absent where lists are short.
+   */
+  runs?(scope: EventScope, options: RunsOptions): RunsPage | undefined
 }

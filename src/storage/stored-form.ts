@@ -31,7 +31,7 @@ export interface PreparedValue {
   /** Space for the header, then the body. */
   readonly bytes: Buffer
   readonly versionOffset: number
-  /** The event whose encoded form the body is, if the writer still has it. */
+  /** The event that the body encodes, if the writer still has it. */
   readonly event: Event | undefined
 }
 
@@ -123,7 +123,7 @@ export function isOwnValue(value: Buffer): boolean {
 function contradictingField(event: StoredTree, key: EventKey): string | undefined {
   const { namespace, name } = key
   const { metadata } = event
-  // From a second `metadata` member in the JSON.
+  // A second `metadata` member in the JSON can set these.
   if (metadata === null) return 'metadata'
   if (metadata['name'] !== name) return 'metadata.name'
   if (metadata['namespace'] !== namespace) return 'metadata.namespace'
@@ -228,7 +228,7 @@ export function placeholderEvent(
   return new StoredBody({ ...event, body, versionOffset })
 }
 
-/** The damaged ones among values that are not events, as placeholders. */
+/** Placeholders for the damaged ones among values that are not events. */
 export function* damagedIn(unreadable: Iterable<Unreadable>): Iterable<StoredEvent> {
   for (const value of unreadable) if (value.fault === 'damaged') yield placeholderEvent(value)
 }

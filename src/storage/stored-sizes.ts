@@ -1,4 +1,4 @@
-/** How much is stored of a namespace, or of a whole cluster. */
+/** The stored events of a namespace, or of a whole cluster. */
 export interface StoredSize {
   readonly cluster: string
   /** Undefined for the whole cluster. */
@@ -12,9 +12,9 @@ export interface StoredSize {
 export interface StoredSizes {
   /**
    * Namespaces and clusters that have events; undefined while the counts are not known to be those
-   * of the store. They may change meanwhile: each has the counts of when it is reached.
+   * of the store. Counts may change during the iteration: each is read when it is reached.
    */
   all(): Iterable<StoredSize> | undefined
-  /** The same for one of them; of 0 events when it has none. */
+  /** The size of one of them, with 0 events when it has none. */
   of(cluster: string, namespace: string | undefined): StoredSize | undefined
 }

@@ -2,7 +2,7 @@
 import type { Version } from './resource-version.ts'
 import type { EventScope, EventSelector, ListOptions } from './storage.ts'
 
-/** What events can be grouped by, in the order in which groups show it. */
+/** The fields that events can be grouped by, in the order in which groups show them. */
 export const groupFields = [
   'cluster',
   'namespace',
@@ -15,7 +15,7 @@ export const groupFields = [
 
 export type GroupField = (typeof groupFields)[number]
 
-/** More counts than this are not in a histogram: `TooManyGroups`. */
+/** A histogram with more counts fails with `TooManyGroups`. */
 export const GROUPS_MAX = 10_000
 
 /** The name under which a histogram counts all values that have no counts of their own. */
@@ -26,7 +26,7 @@ type ComputedOptions = Pick<ListOptions, 'notOlderThan' | 'signal' | 'lane'>
 
 export interface SummaryOptions extends ComputedOptions {
   readonly selector?: EventSelector | undefined
-  /** In the order of `groupFields`, each once. Empty: one group of all. */
+  /** Distinct fields, in the order of `groupFields`. Empty: one group of all events. */
   readonly groupBy: readonly GroupField[]
   /** How many groups are returned. */
   readonly groupsMax: number
@@ -37,29 +37,29 @@ export interface SummaryOptions extends ComputedOptions {
 export interface SummaryGroup {
   /**
    * The value of each field of `groupBy`. An object is `<kind>/<namespace>/<name>`, or `<kind>/<name>`.
-   * Of a long value the beginning and a digest.
+   * A long value is shortened to its beginning and a digest.
    */
   readonly values: readonly string[]
-  /** All times that the events were observed. */
+  /** How often the events were observed in total. */
   readonly occurrences: number
-  /** Those of them that are Warnings. */
+  /** The occurrences of Warnings among them. */
   readonly warnings: number
   readonly events: number
-  /** Different objects that the events are about. */
+  /** The number of distinct objects that the events are about. */
   readonly objects: number
   /** Undefined when no event of the group has such a time. */
   readonly firstMs: number | undefined
   readonly lastMs: number | undefined
   /**
-   * The note of the event that was seen last; of several, the one with the first key. Of a long
-   * note the beginning.
+   * The note of the event that was seen last; if there are several, the one with the first key. A
+   * long note is cut.
    */
   readonly note: string
 }
 
 export interface EventSummary {
   readonly version: Version
-  /** By descending rank, then by descending occurrences, then by values. */
+  /** Sorted by descending rank, then by descending occurrences, then by values. */
   readonly groups: readonly SummaryGroup[]
   /** Number of groups that are not returned. */
   readonly hidden: number
@@ -74,14 +74,15 @@ export interface HistogramOptions extends ComputedOptions {
   readonly bounds: readonly number[]
   readonly by: HistogramField
   /**
-   * Only so many values have counts of their own, those with the most occurrences in all buckets;
-   * the others are counted together, as OTHER_GROUP. Without it all have, and there may be too many.
+   * The number of values with counts of their own: those with the most occurrences in all buckets.
+   * The others are counted together, as OTHER_GROUP. Without it every value has its own count, and
+   * there may be too many.
    */
   readonly namesMax?: number | undefined
 }
 
 export interface BucketCount {
-  /** The value of the field; of an object in all clusters also its cluster. */
+  /** The value of the field; for an object in all clusters, preceded by its cluster. */
   readonly name: string
   readonly occurrences: number
   readonly events: number
@@ -89,7 +90,7 @@ export interface BucketCount {
 
 export interface EventHistogram {
   readonly version: Version
-  /** For each bucket: by name, without zeros. */
+  /** The nonzero counts of each bucket, sorted by name. */
   readonly buckets: readonly (readonly BucketCount[])[]
 }
 
@@ -103,7 +104,7 @@ export interface EventSummaries {
   histogram(scope: EventScope, options: HistogramOptions): Promise<EventHistogram>
 }
 
-/** There are more counts in a histogram than are counted. */
+/** A histogram would have too many counts. */
 export class TooManyGroups extends Error {
   override readonly name = 'TooManyGroups'
 

@@ -1,98 +1,128 @@
-import type { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-grpc'
-import type { SpanContext } from '../lib/tracing/span.ts'
+/** Sends spans by OTLP over gRPC, without TLS, as a Kubernetes API server does. */
+import { Session, type Target } from '../grpc/session.ts'
+import { decodeRejectedSpans, encodeSpans } from './otlp-messages.ts'
 import type { RecordedSpan } from './trace.ts'
 
-/** How long one export may take. */
+const PATH = '/opentelemetry.proto.collector.trace.v1.TraceService/Export'
+/** How long connecting, and one export, may take. */
 const EXPORT_MS_MAX = 5_000
-const SCOPE = { name: 'tidings' }
+/** The response reports at most how many spans the collector rejected, and why. */
+const MAX_RESPONSE_BYTES = 64 * 1024
 
 export interface OtlpOptions {
-  /** As in the configuration: `host:port`, or `unix:///path`. */
+  /** `host:port`, or `unix:///path`. */
   readonly endpoint: string
-  /** What sends the spans: its name, version and instance. */
+  /** The name, version and instance of this server. */
   readonly resource: Readonly<Record<string, string>>
+  /** Sent with each export, for example credentials. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
-export interface OtlpExporter {
-  /** Rejects when the collector did not take them. */
-  send(spans: readonly RecordedSpan[]): Promise<void>
-  close(): void
+export class OtlpExporter {
+  readonly #options: OtlpOptions
+  readonly #target: Target
+  #session: Session | undefined
+  #ready: Promise<void> | undefined
+
+  constructor(options: OtlpOptions) {
+    this.#options = options
+    this.#target = targetOf(options.endpoint)
+  }
+
+  /**
+   * Resolves to the number of spans that the collector rejected; rejects when it accepted none. One
+   * call at a time.
+   */
+  async send(spans: readonly RecordedSpan[]): Promise<number> {
+    const { resource, headers } = this.#options
+    const message = encodeSpans(spans, resource)
+    const session = this.#session ?? this.#connect()
+    await this.#ready
+    return new Promise((resolve, reject) => {
+      session.unary(
+        {
+          path: PATH,
+          metadata: headers,
+          message,
+          timeoutMs: EXPORT_MS_MAX,
+          decode: decodeRejectedSpans,
+          maxBytes: MAX_RESPONSE_BYTES,
+        },
+        (failure, rejected = 0) => {
+          if (failure === undefined) resolve(rejected)
+          else {
+            // A collector that does not respond may be gone: the next export connects again.
+            if (failure.origin !== 'server' && failure.mayHaveBeenApplied) this.close()
+            reject(failure)
+          }
+        },
+      )
+    })
+  }
+
+  close(): void {
+    this.#session?.destroy()
+    this.#session = undefined
+  }
+
+  #connect(): Session {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const session = new Session({
+      target: this.#target,
+      onReady: resolve,
+      onEnd: (error) => {
+        session.drain()
+        if (this.#session === session) this.#session = undefined
+        reject(error ?? new Error('the collector closed the connection'))
+      },
+    })
+    const timer = setTimeout(() => {
+      if (this.#session === session) this.close()
+      reject(new Error('the collector does not respond'))
+    }, EXPORT_MS_MAX).unref()
+    this.#session = session
+    this.#ready = promise.finally(() => clearTimeout(timer))
+    return session
+  }
 }
 
-type ReadableSpan = Parameters<OTLPTraceExporter['export']>[0][number]
+function targetOf(endpoint: string): Target {
+  const [, path] = /^unix:\/\/(.*)$/.exec(endpoint) ?? []
+  if (path !== undefined) return { path }
+  const separator = endpoint.lastIndexOf(':')
+  const host = endpoint.slice(0, separator).replace(/^\[|\]$/g, '')
+  return { host, port: Number(endpoint.slice(separator + 1)) }
+}
+
+/** Headers that HTTP/2 forbids, or that the call itself determines. */
+const RESERVED =
+  /^(connection|content-(length|type)|grpc-.*|host|http2-settings|keep-alive|proxy-connection|te|transfer-encoding|upgrade)$/
 
 /**
- * Sends spans by OTLP over gRPC, without TLS, as a Kubernetes API server does. The packages are
- * loaded here and nowhere else: a server that does not trace has none of them in memory.
+ * Parses one of OpenTelemetry's own variables for headers: `key=value,key=value`, percent-encoded.
+ * Entries that are not of this form are ignored, as its libraries do. Throws for a header that
+ * cannot be sent; the error has no value, since that may be a secret.
  */
-export async function openOtlpExporter(options: OtlpOptions): Promise<OtlpExporter> {
-  const [otlp, { resourceFromAttributes }, { credentials }] = await Promise.all([
-    import('@opentelemetry/exporter-trace-otlp-grpc'),
-    import('@opentelemetry/resources'),
-    import('@grpc/grpc-js'),
-  ])
-  const { endpoint } = options
-  const exporter = new otlp.OTLPTraceExporter({
-    url: endpoint.startsWith('unix:') ? endpoint : `http://${endpoint}`,
-    credentials: credentials.createInsecure(),
-    timeoutMillis: EXPORT_MS_MAX,
-  })
-  const resource = resourceFromAttributes(options.resource)
-  return {
-    send: (spans) =>
-      new Promise((resolve, reject) => {
-        exporter.export(
-          spans.map((span) => readable(span, resource)),
-          ({ code, error }) => {
-            if (code === SUCCESS) resolve()
-            else reject(error ?? new Error('the collector refused the spans'))
-          },
-        )
-      }),
-    close: () => void exporter.shutdown().catch(() => {}),
+export function headersFrom(variable: string, text: string | undefined): Record<string, string> {
+  const headers: Record<string, string> = {}
+  for (const entry of (text ?? '').split(',')) {
+    const [, key, value] = /^\s*([\w.-]+)\s*=\s*(.*?)\s*$/.exec(entry) ?? []
+    if (key === undefined || value === undefined) continue
+    const name = key.toLowerCase()
+    if (RESERVED.test(name)) throw new Error(`${variable}: the header ${name} cannot be set`)
+    headers[name] = unescaped(value)
+    if (!/^[\x20-\x7e]*$/.test(headers[name])) {
+      const problem = 'has a character that is not printable ASCII'
+      throw new Error(`${variable}: the header ${name} ${problem}`)
+    }
   }
+  return headers
 }
 
-/** The numbers of @opentelemetry/api and core, which are part of their interfaces. */
-const SUCCESS = 0
-const KINDS = { internal: 0, server: 1, client: 2 } as const
-const STATUS_UNSET = 0
-const STATUS_ERROR = 2
-const SAMPLED = 1
-
-function readable(span: RecordedSpan, resource: ReadableSpan['resource']): ReadableSpan {
-  const { context, parentSpanId, failure } = span
-  const { traceId } = context
-  return {
-    name: span.name,
-    kind: KINDS[span.kind],
-    spanContext: () => ({ ...context, traceFlags: SAMPLED }),
-    ...(parentSpanId === undefined
-      ? {}
-      : { parentSpanContext: sampled({ traceId, spanId: parentSpanId }) }),
-    startTime: highResolution(span.startMs),
-    endTime: highResolution(span.endMs),
-    duration: highResolution(span.endMs - span.startMs),
-    status:
-      failure === undefined ? { code: STATUS_UNSET } : { code: STATUS_ERROR, message: failure },
-    attributes: span.values,
-    links: span.links.map((link) => ({ context: sampled(link) })),
-    events: [],
-    ended: true,
-    resource,
-    instrumentationScope: SCOPE,
-    droppedAttributesCount: 0,
-    droppedEventsCount: 0,
-    droppedLinksCount: 0,
+function unescaped(value: string): string {
+  try {
+    return decodeURIComponent(value)
+  } catch {
+    return value
   }
-}
-
-function sampled({ traceId, spanId }: SpanContext): ReturnType<ReadableSpan['spanContext']> {
-  return { traceId, spanId, traceFlags: SAMPLED }
-}
-
-/** Seconds and nanoseconds. */
-function highResolution(ms: number): [number, number] {
-  const seconds = Math.floor(ms / 1000)
-  return [seconds, Math.round((ms - seconds * 1000) * 1e6)]
 }

@@ -11,13 +11,13 @@ function spanOf(): RecordedSpan {
   return root ?? assert.fail('no span')
 }
 
-function queueWith(send: (spans: readonly RecordedSpan[]) => Promise<void>, spansMax?: number) {
+function queueWith(send: (spans: readonly RecordedSpan[]) => Promise<number>, spansMax?: number) {
   const said: string[] = []
   const queue = new SpanQueue({
     send,
     spansMax,
     onFailing: (error) => said.push(`failing: ${error}`),
-    onMended: (lost) => said.push(`mended, ${lost} lost`),
+    onRecovered: (lost) => said.push(`recovered, ${lost} lost`),
     exportEveryMs: 5,
     retryMs: 20,
   })
@@ -25,9 +25,12 @@ function queueWith(send: (spans: readonly RecordedSpan[]) => Promise<void>, span
 }
 
 describe('SpanQueue', () => {
-  test('spans are sent together, and all at the end', async () => {
+  test('sends spans together, and all of them at the end', async () => {
     const sent: number[] = []
-    const { queue } = queueWith(async (spans) => void sent.push(spans.length))
+    const { queue } = queueWith(async (spans) => {
+      sent.push(spans.length)
+      return 0
+    })
     for (let n = 0; n < 3; n++) queue.add(spanOf())
     await sleep(50)
     for (let n = 0; n < 600; n++) queue.add(spanOf())
@@ -37,7 +40,20 @@ describe('SpanQueue', () => {
     assert.deepEqual(queue.counts, { sent: 603, refused: 0, lost: 0 })
   })
 
-  test('while the collector hangs, the queue does not grow and nobody waits', async () => {
+  test('counts spans that the collector rejects as lost, and never more than it got', async () => {
+    for (const [rejected, counts] of [
+      [2, { sent: 1, refused: 0, lost: 2 }],
+      [100, { sent: 0, refused: 0, lost: 3 }],
+      [-1, { sent: 3, refused: 0, lost: 0 }],
+    ] as const) {
+      const { queue, said } = queueWith(async () => rejected)
+      for (let n = 0; n < 3; n++) queue.add(spanOf())
+      await queue.close(1000)
+      assert.deepEqual([queue.counts, said], [counts, []])
+    }
+  })
+
+  test('does not grow, and nobody waits, while the collector hangs', async () => {
     const { queue } = queueWith(() => new Promise(() => {}), 100)
     for (let n = 0; n < 50; n++) queue.add(spanOf())
     await sleep(20)
@@ -50,7 +66,7 @@ describe('SpanQueue', () => {
     assert.equal(queue.counts.lost, 100)
   })
 
-  test('the size of the waiting spans is limited as well', () => {
+  test('limits the waiting spans by size as well', () => {
     const { queue } = queueWith(() => new Promise(() => {}), 1e6)
     const span = spanOf()
     for (let n = 0; n < 100; n++) span.link(span.context)
@@ -59,10 +75,11 @@ describe('SpanQueue', () => {
     assert.ok(queue.counts.refused > 9_000)
   })
 
-  test('the texts of a span are counted, and an export is limited by size', async () => {
+  test('counts the texts of a span, and limits an export by size', async () => {
     const sent: number[] = []
     const { queue } = queueWith(async (spans) => {
       sent.push(spans.reduce((sum, { bytes }) => sum + bytes, 0))
+      return 0
     })
     for (let n = 0; n < 300; n++) {
       const span = spanOf()
@@ -77,12 +94,13 @@ describe('SpanQueue', () => {
     assert.ok(sent.length > 5 && Math.max(...sent) <= 256 * 1024, `${sent}`)
   })
 
-  test('a span that comes just when an export ends is sent too', async () => {
+  test('sends a span that is added just when an export ends', async () => {
     for (let depth = 0; depth < 10; depth++) {
       let sends = 0
       const { queue } = queueWith(async () => {
         sends += 1
         if (sends === 1) void addAfter(depth)
+        return 0
       })
       const addAfter = async (microtasks: number): Promise<void> => {
         for (let n = 0; n < microtasks; n++) await undefined
@@ -94,10 +112,11 @@ describe('SpanQueue', () => {
     }
   })
 
-  test('a collector that is down is reported once, and again when it is back', async () => {
+  test('reports a collector that is down once, and again when it is back', async () => {
     let isDown = true
     const { queue, said } = queueWith(async () => {
       if (isDown) throw new Error('refused')
+      return 0
     })
     queue.add(spanOf())
     await sleep(60)
@@ -106,7 +125,7 @@ describe('SpanQueue', () => {
     isDown = false
     queue.add(spanOf())
     await sleep(100)
-    assert.deepEqual(said, ['failing: Error: refused', 'mended, 2 lost'])
+    assert.deepEqual(said, ['failing: Error: refused', 'recovered, 2 lost'])
     assert.deepEqual(queue.counts, { sent: 1, refused: 0, lost: 2 })
   })
 })

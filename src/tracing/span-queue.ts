@@ -1,34 +1,41 @@
 import { within } from '../lib/abort.ts'
 import type { RecordedSpan } from './trace.ts'
 
-/** Seconds of a busy server that records each request. */
+/** A busy server that records each request fills the queue in a few seconds. */
 const QUEUE_SPANS_MAX = 4096
 const QUEUE_BYTES_MAX = 8 * 1024 * 1024
-/** What is sent at once: encoding it takes a few milliseconds. */
+/** The limits of one export, whose encoding takes a few milliseconds. */
 const EXPORT_SPANS_MAX = 256
 const EXPORT_BYTES_MAX = 256 * 1024
-/** How long a span waits for others. */
+/** How long the first span waits for others. */
 const EXPORT_EVERY_MS = 1_000
-/** After a failure. */
+/** The pause after a failed export. */
 const RETRY_MS = 5_000
 
 export interface SpanQueueOptions {
-  /** Sends the spans; rejects when they did not arrive within its own time limit. */
-  readonly send: (spans: readonly RecordedSpan[]) => Promise<void>
-  /** Called when the first export fails, and when one succeeds again. */
+  /**
+   * Sends the spans, and resolves to the number that the collector rejected; rejects when they did
+   * not arrive within its own time limit.
+   */
+  readonly send: (spans: readonly RecordedSpan[]) => Promise<number>
+  /** Called when exports begin to fail. */
   readonly onFailing: (error: unknown) => void
-  readonly onMended: (lost: number) => void
+  /** Called when an export succeeds again, with the number of spans lost meanwhile. */
+  readonly onRecovered: (lost: number) => void
   readonly spansMax?: number | undefined
   readonly exportEveryMs?: number | undefined
   readonly retryMs?: number | undefined
 }
 
 /**
- * The spans that wait for their export. Requests never wait for it: what has no room is dropped and
- * counted, and so is what could not be sent. One export runs at a time.
+ * The spans that wait for their export. Requests never wait for it: spans that do not fit, or that
+ * could not be sent, are dropped and counted. One export runs at a time.
  */
 export class SpanQueue {
-  /** Spans that were sent, that had no room, and that could not be sent. */
+  /**
+   * The spans that the collector accepted, that did not fit into the queue, and that could not be
+   * sent or were rejected.
+   */
   readonly counts: { sent: number; refused: number; lost: number } = {
     sent: 0,
     refused: 0,
@@ -41,7 +48,7 @@ export class SpanQueue {
   #bytes = 0
   #timer: NodeJS.Timeout | undefined
   #exporting: Promise<void> | undefined
-  /** The number of lost spans when exports began to fail. */
+  /** The number of dropped spans when exports began to fail; undefined while they succeed. */
   #failingSince: number | undefined
   #isClosing = false
 
@@ -71,7 +78,7 @@ export class SpanQueue {
     }
   }
 
-  /** Sends what waits, for at most this time; what is left then is lost. */
+  /** Sends the waiting spans for at most this time; the rest is lost. */
   async close(msMax: number): Promise<void> {
     this.#isClosing = true
     clearTimeout(this.#timer)
@@ -92,7 +99,7 @@ export class SpanQueue {
       this.#timer = undefined
       this.#exporting = this.#exportAll().then((hasSent) => {
         this.#exporting = undefined
-        // Also without further spans, so that those that wait do not wait for them.
+        // The waiting spans must not depend on further ones to be sent.
         if (this.#isClosing) return
         if (!hasSent) this.#exportSoon(this.#options.retryMs ?? RETRY_MS)
         else if (this.#waiting.length > 0) this.#exportSoon(this.#exportEveryMs)
@@ -100,7 +107,7 @@ export class SpanQueue {
     }, ms).unref()
   }
 
-  /** Resolves to false when the collector did not take them. */
+  /** Resolves to whether the collector accepted them. */
   async #exportAll(): Promise<boolean> {
     while (this.#waiting.length > 0 && !this.#isClosing) {
       if (!(await this.#exportSome())) return false
@@ -110,23 +117,26 @@ export class SpanQueue {
 
   async #exportSome(): Promise<boolean> {
     const spans = this.#takeSome()
+    let rejected: number
     try {
-      await this.#options.send(spans)
+      const reported = await this.#options.send(spans)
+      rejected = Math.min(spans.length, Math.max(0, reported))
     } catch (error) {
       this.#failingSince ??= this.#beginFailing(error)
       this.counts.lost += spans.length
       return false
     }
-    this.counts.sent += spans.length
+    this.counts.sent += spans.length - rejected
+    this.counts.lost += rejected
     if (this.#failingSince !== undefined) {
       const { lost, refused } = this.counts
-      this.#options.onMended(lost + refused - this.#failingSince)
+      this.#options.onRecovered(lost + refused - this.#failingSince)
       this.#failingSince = undefined
     }
     return true
   }
 
-  /** Removes the spans that are sent next, at least one. */
+  /** Removes the spans of the next export from the queue, at least one. */
   #takeSome(): RecordedSpan[] {
     let count = 0
     let taken = 0

@@ -2,22 +2,22 @@ import { randomBytes } from 'node:crypto'
 import type { Clock } from '../lib/clock.ts'
 import type { Span, SpanContext, SpanKind, SpanValue } from '../lib/tracing/span.ts'
 
-/** Enough for each request; a long collection delete records its first parts. */
+/** Every request fits, except a long collection delete: it records its first parts. */
 export const SPANS_PER_TRACE_MAX = 64
 /** A batch carries at most a hundred writes. */
 export const LINKS_PER_SPAN_MAX = 128
 /** The approximate size of a span in memory, without its values and links. */
 const SPAN_BYTES = 600
-/** Of a value, besides its text. */
+/** The approximate size of a value, without its text. */
 const VALUE_BYTES = 64
 const LINK_BYTES = 150
 
-/** What the traces of one server share. */
+/** The clocks and callbacks that the traces of one server share. */
 export interface Recording {
   readonly clock: Clock
   /** The wall clock. */
   readonly now: () => number
-  /** Takes the spans that are to be exported. */
+  /** Called with each span that has ended. */
   readonly onSpan: (span: RecordedSpan) => void
   /** Called for each span above the limit of its trace. */
   readonly onOmitted: () => void
@@ -26,9 +26,9 @@ export interface Recording {
 export interface TraceOptions {
   readonly name: string
   readonly kind: RecordedSpan['kind']
-  /** The span of a client, in whose trace this one is a part. */
+  /** The client's span, if this trace is a part of the client's trace. */
   readonly parent?: SpanContext | undefined
-  /** When the first span began, by the clock of the recording: by default now. */
+  /** When the first span began, by the clock of the recording; default: now. */
   readonly beganAtMs?: number | undefined
 }
 
@@ -37,7 +37,7 @@ export class Trace {
   readonly recording: Recording
   readonly root: RecordedSpan
   readonly traceId: string
-  /** Wall clock minus monotonic clock when the trace began: corrections do not tear it apart. */
+  /** Wall clock minus monotonic clock at the start, so that clock corrections do not shift spans. */
   readonly #offsetMs: number
   readonly #spanIdStart: string
   #spanNumber: number
@@ -60,14 +60,14 @@ export class Trace {
     return this.#offsetMs + this.recording.clock.now()
   }
 
-  /** Unique in this trace; the start is random, the end is counted. */
+  /** Unique in this trace: a random prefix, and a counter. */
   nextSpanId(): string {
     const end = this.#spanNumber++ & 0xffff
     return this.#spanIdStart + end.toString(16).padStart(4, '0')
   }
 
-  /** Whether one more span may be recorded. */
-  hasRoom(): boolean {
+  /** Counts one more span; returns whether it may be recorded. */
+  addSpan(): boolean {
     if (this.#spanCount < SPANS_PER_TRACE_MAX) {
       this.#spanCount += 1
       return true
@@ -77,7 +77,7 @@ export class Trace {
   }
 }
 
-/** 16 for the trace, 8 for its spans. */
+/** 16 for the id of the trace, 8 for those of its spans. */
 const RANDOM_BYTES = 24
 
 export class RecordedSpan implements Span {
@@ -89,7 +89,7 @@ export class RecordedSpan implements Span {
   readonly links: SpanContext[] = []
   name: string
   endMs = 0
-  /** What kind of error ended it. */
+  /** The kind of error that ended the span. */
   failure: string | undefined
   readonly #trace: Trace
   #valueBytes = 0
@@ -111,7 +111,7 @@ export class RecordedSpan implements Span {
     return { traceId: this.#trace.traceId, spanId: this.spanId }
   }
 
-  /** Its approximate size in memory. */
+  /** Approximate size in memory. */
   get bytes(): number {
     return SPAN_BYTES + this.#valueBytes + this.links.length * LINK_BYTES
   }
@@ -120,7 +120,7 @@ export class RecordedSpan implements Span {
     return this.#part(name, kind, this.#trace.now())
   }
 
-  /** A part that began together with this span. */
+  /** Starts a child span that began together with this one. */
   firstChild(name: string): Span {
     return this.#part(name, 'internal', this.startMs)
   }
@@ -150,12 +150,12 @@ export class RecordedSpan implements Span {
 
   #part(name: string, kind: SpanKind, startMs: number): Span {
     const trace = this.#trace
-    if (!trace.hasRoom()) return OMITTED
+    if (!trace.addSpan()) return OMITTED
     return new RecordedSpan(trace, { name, kind, parentSpanId: this.spanId, startMs })
   }
 }
 
-/** A span above the limit of its trace: nothing is recorded of it, nor of what it shares. */
+/** Stands for a span above the limit of its trace: neither it nor its shared work is recorded. */
 const OMITTED: Span = {
   context: undefined,
   child: () => OMITTED,
@@ -165,7 +165,7 @@ const OMITTED: Span = {
   end: () => {},
 }
 
-/** Our errors have a reason or a kind, which is a word of ours; messages may quote clients. */
+/** The reason or kind of our errors is one of our own words; messages may quote clients. */
 function failureOf(error: unknown): string {
   const { reason, kind } = error as { readonly reason?: unknown; readonly kind?: unknown }
   for (const word of [reason, kind]) {

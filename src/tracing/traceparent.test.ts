@@ -7,7 +7,7 @@ const TRACE = '0af7651916cd43dd8448eb211c80319c'
 const SPAN = 'b7ad6b7169203331'
 
 describe('parseTraceparent', () => {
-  test('the flags tell whether the client records its trace', () => {
+  test('reads from the flags whether the client records its trace', () => {
     for (const [flags, isSampled] of [
       ['01', true],
       ['00', false],
@@ -19,13 +19,13 @@ describe('parseTraceparent', () => {
     }
   })
 
-  test('a later version may have more fields, version 00 has none', () => {
+  test('accepts more fields in a later version, and none in version 00', () => {
     const found = { traceId: TRACE, spanId: SPAN, isSampled: true }
     assert.deepEqual(parseTraceparent(`cc-${TRACE}-${SPAN}-01-what-the-future-brings`), found)
     assert.equal(parseTraceparent(`00-${TRACE}-${SPAN}-01-more`), undefined)
   })
 
-  test('what the standard does not allow is ignored', () => {
+  test('ignores headers that the standard does not allow', () => {
     for (const header of [
       '',
       `ff-${TRACE}-${SPAN}-01`,
@@ -45,7 +45,7 @@ describe('parseTraceparent', () => {
     }
   })
 
-  test('no text makes it throw or return anything but hexadecimal ids', () => {
+  test('returns hexadecimal ids or undefined for any text', () => {
     const part = fc.oneof(fc.string({ maxLength: 40 }), fc.stringMatching(/^[0-9a-f]{1,34}$/))
     const header = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 600 }),

@@ -1,10 +1,10 @@
-/** The `traceparent` header of the W3C: in which trace a client sent its request. */
+/** The W3C's `traceparent` header, which names the trace that a client's request belongs to. */
 
-/** The span of the client. */
+/** The client's span. */
 export interface RemoteParent {
   readonly traceId: string
   readonly spanId: string
-  /** The client records its trace. */
+  /** Whether the client records its trace. */
   readonly isSampled: boolean
 }
 
@@ -14,7 +14,7 @@ const LENGTH_MAX = 512
 const ZEROS = /^0+$/
 const SAMPLED = 1
 
-/** Undefined for a header that the standard tells to ignore. */
+/** Returns undefined for a header that the standard says to ignore. */
 export function parseTraceparent(header: string): RemoteParent | undefined {
   if (header.length > LENGTH_MAX) return undefined
   const [, version, traceId = '', spanId = '', flags = '', more] = FORM.exec(header) ?? []

@@ -23,7 +23,7 @@ function tracing(samplingRatePerMillion: number, random = 0.5) {
 }
 
 describe('Tracer: which requests are recorded', () => {
-  test('without a traceparent, the rate decides', () => {
+  test('the rate decides about requests without a traceparent', () => {
     assert.equal(tracing(0, 0).tracer.begin(undefined), undefined)
     assert.equal(tracing(499_999).tracer.begin(undefined), undefined)
     assert.ok(tracing(500_001).tracer.begin(undefined)?.decide(KNOWN))
@@ -61,7 +61,7 @@ describe('Tracer: which requests are recorded', () => {
     assert.deepEqual(root?.links, [])
   })
 
-  test('the request began before its user was known', () => {
+  test('the span begins before the user is known', () => {
     // Each reading of the clock is a millisecond after the one before.
     const { tracer } = tracing(1_000_000)
     const undecided = tracer.begin(undefined)
@@ -82,7 +82,7 @@ describe('Tracer: which requests are recorded', () => {
 })
 
 describe('Tracer: bounds', () => {
-  test('a trace has a limited number of spans; the rest is counted', () => {
+  test('a trace has a limited number of spans, and counts the rest', () => {
     const { tracer, spans } = tracing(1_000_000)
     const root = tracer.begin(undefined)?.decide(KNOWN)
     assert.ok(root)
@@ -115,7 +115,7 @@ describe('Tracer: bounds', () => {
     assert.equal(root?.links.length, LINKS_PER_SPAN_MAX)
   })
 
-  test('of an error only its reason or kind is recorded', () => {
+  test('only the reason or kind of an error is recorded', () => {
     const { tracer, spans } = tracing(1_000_000)
     const root = tracer.begin(undefined)?.decide(KNOWN)
     for (const error of [

@@ -5,10 +5,10 @@ import { parseTraceparent, type RemoteParent } from './traceparent.ts'
 const MILLION = 1_000_000
 
 export interface TracerOptions {
-  /** How many of a million requests are recorded, unless their clients decide that. */
+  /** How many of a million requests are recorded, unless trusted clients decide. */
   readonly samplingRatePerMillion: number
   readonly onSpan: (span: RecordedSpan) => void
-  /** From 0 up to 1. */
+  /** Uniform in [0, 1). */
   readonly random?: (() => number) | undefined
   readonly clock?: Clock | undefined
   readonly now?: (() => number) | undefined
@@ -21,7 +21,7 @@ export interface TracerOptions {
  * otherwise any client could have all of its requests recorded, and fill the traces of others.
  */
 export class Tracer {
-  /** Spans that were not recorded, since their trace had too many. */
+  /** Counts the spans that were not recorded because their trace had too many. */
   omitted = 0
   readonly #options: TracerOptions
   readonly #random: () => number
@@ -40,7 +40,7 @@ export class Tracer {
     }
   }
 
-  /** Undefined, as nearly always, when the request is certainly not recorded. */
+  /** Returns undefined, as for nearly all requests, when the request is certainly not recorded. */
   begin(traceparent: string | undefined): UndecidedTrace | undefined {
     const isChosen = this.#random() * MILLION < this.#options.samplingRatePerMillion
     if (traceparent === undefined && !isChosen) return undefined
@@ -50,17 +50,17 @@ export class Tracer {
   }
 }
 
-/** Who sent a request. */
+/** What is known about the sender of a request. */
 export interface Sender {
-  /** Its credentials are valid. */
+  /** Whether its credentials are valid. */
   readonly isKnown: boolean
-  /** Its `traceparent` decides. */
+  /** Whether its `traceparent` decides. */
   readonly isTrusted: boolean
 }
 
 /**
- * A request whose user is not known yet. Until then it costs no more than to remember its header:
- * any client can send one.
+ * A request whose user is not known yet. Only its parsed header and its start are retained, since
+ * any client can send such a header.
  */
 export class UndecidedTrace {
   readonly #recording: Recording

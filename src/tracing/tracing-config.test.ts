@@ -6,7 +6,7 @@ import { readTracingConfig } from './tracing-config.ts'
 const HEAD = 'apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n'
 
 describe('readTracingConfig', () => {
-  test('the defaults are those of Kubernetes, in each of its versions', () => {
+  test('uses the defaults of Kubernetes in each of its versions', () => {
     for (const version of ['v1', 'v1beta1', 'v1alpha1']) {
       const text = HEAD.replace('/v1', `/${version}`)
       const found = readTracingConfig(text)
@@ -14,7 +14,7 @@ describe('readTracingConfig', () => {
     }
   })
 
-  test('endpoints are read as gRPC names', () => {
+  test('reads endpoints as gRPC names', () => {
     for (const [sent, endpoint] of [
       ['127.0.0.1:4317', '127.0.0.1:4317'],
       ['"[::1]:4317"', '[::1]:4317'],
@@ -27,21 +27,24 @@ describe('readTracingConfig', () => {
     }
   })
 
-  test('rates from 0 to a million are accepted', () => {
+  test('accepts rates from 0 to a million', () => {
     for (const rate of [0, 1, 10_000, 1_000_000]) {
       const { samplingRatePerMillion } = readTracingConfig(`${HEAD}samplingRatePerMillion: ${rate}`)
       assert.equal(samplingRatePerMillion, rate)
     }
   })
 
-  test('a mistake is an error that names the field and says what to write', () => {
+  test('throws an error that names the wrong field and says what to write', () => {
     for (const [text, error] of [
       ['', /the file is empty/],
       [
         'apiVersion: apps/v1\nkind: DaemonSet',
         /set apiVersion: apiserver\.config\.k8s\.io\/v1 and/,
       ],
-      [`${HEAD}foo: bar`, /foo: unknown field, known are .*endpoint, samplingRatePerMillion/],
+      [
+        `${HEAD}foo: bar`,
+        /foo: unknown field; known fields are .*endpoint, samplingRatePerMillion/,
+      ],
       [`${HEAD}endpoint: a:1\nendpoint: b:2`, /line 4: not YAML \(duplicate key\)/],
       [`${HEAD}samplingRatePerMillion: -1`, /: samplingRatePerMillion: -1 is not a whole number/],
       [`${HEAD}samplingRatePerMillion: 1000001`, /: samplingRatePerMillion: 1000001 is not/],
@@ -53,7 +56,7 @@ describe('readTracingConfig', () => {
       [`${HEAD}endpoint: unix://path/to/socket`, /unix:\/\/\/path\/of\/a\/socket/],
       [`${HEAD}endpoint: localhost`, /: endpoint: "localhost" is not an address: write host:port/],
       [`${HEAD}endpoint: localhost:99999`, /: endpoint: "localhost:99999" is not an address/],
-      [`${HEAD}endpoint: 4317`, /: endpoint: 4317 is not a text/],
+      [`${HEAD}endpoint: 4317`, /: endpoint: 4317 is not a string/],
       ...['1.2.3.4.5:4317', '999.1.1.1:4317', '"[1:2]:4317"', '"[::1%1]:4317"'].map(
         (sent) => [`${HEAD}endpoint: ${sent}`, /: endpoint: .* is not an address: write/] as const,
       ),
@@ -62,7 +65,7 @@ describe('readTracingConfig', () => {
     }
   })
 
-  test('a password in an endpoint is not repeated', () => {
+  test('does not repeat a password in an endpoint', () => {
     for (const sent of ['user:secret@host:4317', 'http://user:secret@host:4317']) {
       assert.throws(
         () => readTracingConfig(`${HEAD}endpoint: ${sent}`),
@@ -71,7 +74,7 @@ describe('readTracingConfig', () => {
     }
   })
 
-  test('an accepted endpoint is an address or a path, whatever was sent', () => {
+  test('accepts only addresses and paths as endpoints', () => {
     const sent = fc.oneof(
       fc.string({ maxLength: 40 }),
       fc.stringMatching(/^((dns|unix|http):\/\/\/?)?[a-z.:[\]/0-9]{1,20}(:[0-9]{1,6})?$/),

@@ -1,4 +1,4 @@
-/** The file of `--tracing-config-file`, a TracingConfiguration of Kubernetes. Read once, at start. */
+/** Reads the file of `--tracing-config-file`, a Kubernetes TracingConfiguration, once at start. */
 import { readBounded } from '../lib/files/bounded-file.ts'
 import { configurationIn, mistake, objectOf, shown, textOf } from '../lib/files/config-fields.ts'
 import { type JsonObject, memberOf } from '../lib/json.ts'
@@ -16,11 +16,11 @@ const RATE_MAX = 1_000_000
 export interface TracingConfig {
   /** `host:port`, or `unix:///path`. */
   readonly endpoint: string
-  /** Of requests that no trusted client decides about. */
+  /** Applies to requests that no trusted client decides about. */
   readonly samplingRatePerMillion: number
 }
 
-/** Rejects if the file cannot be used; the error has file and field. */
+/** Rejects if the file cannot be used; the error names the file and the field. */
 export async function loadTracingConfig(path: string): Promise<TracingConfig> {
   const content = await readBounded(path, FILE_BYTES_MAX)
   try {
@@ -31,7 +31,7 @@ export async function loadTracingConfig(path: string): Promise<TracingConfig> {
   }
 }
 
-/** Throws an error with the path of the wrong field. */
+/** Throws an error that names the wrong field. */
 export function readTracingConfig(text: string): TracingConfig {
   const value = configurationIn(text, { apiVersion: API_VERSIONS, kind: KIND })
   const tree = objectOf(value, '', ['apiVersion', 'kind', 'endpoint', 'samplingRatePerMillion'])
@@ -39,7 +39,7 @@ export function readTracingConfig(text: string): TracingConfig {
 }
 
 function rateOf(tree: JsonObject): number {
-  // As in Kubernetes: by itself the server records nothing.
+  // The default is that of Kubernetes: only trusted clients have requests recorded.
   const rate = memberOf(tree, 'samplingRatePerMillion') ?? 0
   if (typeof rate === 'number' && Number.isInteger(rate) && rate >= 0 && rate <= RATE_MAX) {
     return rate
@@ -56,7 +56,7 @@ function endpointOf(tree: JsonObject): string {
   const text = textOf(tree, 'endpoint', '') ?? ENDPOINT_DEFAULT
   const [, scheme = 'dns', rest = ''] = /^(?:([^/]*?):?\/\/)?(.*)$/s.exec(text) ?? []
   if (scheme === 'unix' && /^\/[^\s?#]+$/.test(rest)) return text
-  // Not quoted: what is before the @ may be a password.
+  // The text is not quoted, because it may have a password before the @.
   if (text.includes('@')) throw mistake('endpoint', `an address has no @: ${EXAMPLES}`)
   if (scheme !== 'unix' && scheme !== 'dns') {
     const hint = /^https?$/.test(scheme) ? ' (the protocol is gRPC without TLS)' : ''
@@ -70,6 +70,6 @@ function endpointOf(tree: JsonObject): string {
 function isHostAndPort(text: string): boolean {
   if (!/^(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):\d{1,5}$/.test(text)) return false
   const port = Number(text.slice(text.lastIndexOf(':') + 1))
-  // The exporter makes the same URL: it refuses 999.1.1.1 and [1:2].
+  // A URL cannot have 999.1.1.1 or [1:2] as its host.
   return port > 0 && port < 65_536 && URL.canParse(`http://${text}`)
 }

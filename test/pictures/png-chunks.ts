@@ -5,7 +5,7 @@ export const SIGNATURE: Buffer = Buffer.from('89504e470d0a1a0a', 'hex')
 /** The length and the type before the data of a chunk, and the checksum behind it. */
 const HEAD_BYTES = 8
 const CHECKSUM_BYTES = 4
-/** Of the chunk IEND, which is the last one and has no data. */
+/** The length of IEND, which is the last chunk and has no data. */
 const END_BYTES = HEAD_BYTES + CHECKSUM_BYTES
 const TEXT = 'tEXt'
 const KEYWORD = 'Description\0'

@@ -65,7 +65,7 @@ function pixelsOf(png: Buffer): Uint32Array {
 interface Line {
   readonly line: Buffer
   readonly before: Buffer
-  /** Of one pixel. */
+  /** The size of one pixel. */
   readonly bytes: number
 }
 

@@ -18,7 +18,7 @@ export async function writeShapes(client: EventClient): Promise<void> {
   await endings(client)
 }
 
-/** As events.k8s.io/v1. */
+/** Events in the form of events.k8s.io/v1. */
 function newEvents(): readonly WireEvent[] {
   const make = (name: string, fields: Readonly<Record<string, unknown>> = {}) =>
     makeEvent(NAMESPACE, name, fields)
@@ -28,8 +28,13 @@ function newEvents(): readonly WireEvent[] {
     note: 'all fields, ünïcödé 事件 🎉 "quoted" \\ and a\nnew line',
     related: { apiVersion: 'v1', kind: 'Node', name: 'node-1', uid: 'node-1-uid' },
     regarding: {
-      ...{ apiVersion: 'v1', kind: 'Pod', namespace: NAMESPACE, name: 'web-0', uid: 'pod-uid' },
-      ...{ resourceVersion: '77', fieldPath: 'spec.containers{app}' },
+      apiVersion: 'v1',
+      kind: 'Pod',
+      namespace: NAMESPACE,
+      name: 'web-0',
+      uid: 'pod-uid',
+      resourceVersion: '77',
+      fieldPath: 'spec.containers{app}',
     },
     series: { count: 12, lastObservedTime: MICRO_TIME },
   })
@@ -60,7 +65,7 @@ function newEvents(): readonly WireEvent[] {
   ]
 }
 
-/** As core/v1, with the deprecated fields. */
+/** Events in the form of core/v1, with the deprecated fields. */
 function coreEvents(): readonly WireEvent[] {
   const base = {
     apiVersion: 'v1',

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EtcdCluster } from '../support/etcd.ts'
 import { type ApiAnswer, type ApiCall, ApiError, EventClient } from '../support/event-client.ts'
-import { reservePort } from '../support/proxies.ts'
+import { reservePort } from '../support/ports.ts'
 import { Tidings } from '../support/tidings.ts'
 import type { WireList } from '../support/wire-event.ts'
 import type { ServedEvent } from './recorded-release.ts'
@@ -29,7 +29,7 @@ export interface SiteOptions {
   readonly etcd: EtcdCluster
   /** The program: `dist/main.js` of a build, or `bin/tidings` of an archive. */
   readonly program: string | undefined
-  /** Of a mirrored cluster that does not run, from a recording. */
+  /** The authority of a mirrored cluster that does not run, from a recording. */
   readonly originCa?: string | undefined
 }
 
@@ -79,7 +79,7 @@ export class ReleaseSite implements AsyncDisposable {
     return this.#client(server)
   }
 
-  /** With the mirror and the policy. */
+  /** Starts the server with the mirror and the policy. */
   start(flags: readonly string[] = []): Promise<Started> {
     return this.startPlain([
       `--clusters-file=${join(this.#folder, 'clusters.yaml')}`,

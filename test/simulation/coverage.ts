@@ -1,11 +1,11 @@
-/** How much of the production code has run: lines of each room, by V8's own counters. */
+/** Counts the lines of production code that have run, by folder, with V8's own counters. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { Session } from 'node:inspector/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
 const sources = new URL('../../src/', import.meta.url).href
-const rooms = ['etcd', 'storage', 'cache', 'retention', 'registry']
+const folders = ['etcd', 'storage', 'cache', 'retention', 'registry']
 
 interface Range {
   readonly startOffset: number
@@ -26,35 +26,35 @@ export async function startCoverage(): Promise<() => Promise<string>> {
       result.map(({ url, functions }) => [url, functions.flatMap((one) => one.ranges)]),
     )
     const lines = new Map<string, { run: number; all: number; missed: string[] }>()
-    for (const { room, url } of productionFiles()) {
+    for (const { folder, url } of productionFiles()) {
       // A file that was not loaded has not run at all.
       const ranges = rangesOf.get(url) ?? [nothing]
       const { run, all } = linesOf(codeOf(url), ranges)
-      const entry = lines.get(room) ?? { run: 0, all: 0, missed: [] }
+      const entry = lines.get(folder) ?? { run: 0, all: 0, missed: [] }
       entry.run += run
       entry.all += all
       if (run < all * 0.5) entry.missed.push(`${url.slice(sources.length)} ${run}/${all}`)
-      lines.set(room, entry)
+      lines.set(folder, entry)
     }
     return [...lines]
-      .map(([room, { run, all, missed }]) => {
+      .map(([folder, { run, all, missed }]) => {
         const share = ((run / all) * 100).toFixed(1)
         const rest = missed.length === 0 ? '' : `; under half: ${missed.join(', ')}`
-        return `coverage of src/${room}: ${share} % of ${all} lines${rest}`
+        return `coverage of src/${folder}: ${share} % of ${all} lines${rest}`
       })
       .join('\n')
   }
 }
 
-function productionFiles(): readonly { readonly room: string; readonly url: string }[] {
-  return rooms.flatMap((room) =>
-    readdirSync(fileURLToPath(`${sources}${room}`), { recursive: true, encoding: 'utf8' })
+function productionFiles(): readonly { readonly folder: string; readonly url: string }[] {
+  return folders.flatMap((folder) =>
+    readdirSync(fileURLToPath(`${sources}${folder}`), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts') && !/\.(test|fixture)\.ts$|_pb\.ts$/.test(name))
-      .map((name) => ({ room, url: `${sources}${room}/${name}` })),
+      .map((name) => ({ folder, url: `${sources}${folder}/${name}` })),
   )
 }
 
-/** Without types, which are not code; every other character stays where it is. */
+/** Blanks out types, which are not code; every other character stays where it is. */
 function codeOf(url: string): string {
   return stripTypeScriptTypes(readFileSync(fileURLToPath(url), 'utf8'))
 }

@@ -2,7 +2,7 @@
  * Shows that a seed always gives the same run: repeats it in this process, whose code gets faster
  * and whose heap fills up meanwhile, and in fresh processes, also of other versions of Node.
  *
- * `npm run simulate:determinism -- [--runs N] [--node PATH]...`
+ * `npm test -- simulation:determinism [--runs N] [--node PATH]...`
  */
 import { spawnSync } from 'node:child_process'
 import process from 'node:process'
@@ -21,7 +21,7 @@ const { values } = parseArgs({
 })
 
 const seed = Number(values.seed)
-/** With a storm, so that every kind of entry is part of the run. */
+/** Long enough for a storm, so that every kind of entry is part of the run. */
 const durationMs = 20_000
 const operationsPerSecond = 20
 const otherEvery = 10

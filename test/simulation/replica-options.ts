@@ -1,18 +1,18 @@
 import { defaultMemoryBounds } from '../../src/cache/memory/memory.ts'
-import { defaultHistoryBounds } from '../../src/cache/watch/history-bounds.ts'
+import { defaultHistoryBounds } from '../../src/cache/watch/history.ts'
 import { serverCommand } from '../../src/options/commands.ts'
 import type { Options } from '../../src/options/options.ts'
 import { parseFlags } from '../../src/options/parse.ts'
 import type { Setting } from './setting.ts'
 
-/** Few fresh changes, so that most are packed. */
-const FRESH_PART = 1 / 16
+/** Few changes are read at once, so that most watchers take turns. */
+const PROMPT_PART = 1 / 16
 
 /** Small bounds, so that watchers fall off the ring and old states are evicted. */
 export function setBounds({ limits, statesMax }: Setting): void {
   const { historyChangesMax: changesMax } = limits
-  const freshMax = Math.ceil(changesMax * FRESH_PART)
-  Object.assign(defaultHistoryBounds, { changesMax, freshMax })
+  const promptMax = Math.ceil(changesMax * PROMPT_PART)
+  Object.assign(defaultHistoryBounds, { changesMax, promptMax })
   Object.assign(defaultMemoryBounds, { statesMax })
 }
 

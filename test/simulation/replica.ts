@@ -8,16 +8,16 @@ import type { Options } from '../../src/options/options.ts'
 import { EventLister } from '../../src/registry/read/listing.ts'
 import { EventRegistry } from '../../src/registry/registry.ts'
 import { Engine } from '../../src/server/engine.ts'
-import type { Random } from '../nightly/chaos/traffic/random.ts'
+import type { Random } from '../support/random.ts'
+import type { PolicyFileCopy, PolicyReign } from '../worlds/retention/policy-reign.ts'
+import type { ReplicaParts, WorldReplica } from '../worlds/workload/contract.ts'
 import { runAs } from './kernel/current.ts'
 import { SimulatedProcess } from './kernel/process.ts'
 import type { Scheduler } from './kernel/scheduler.ts'
 import { attachOrigin } from './mirror/http-origin.ts'
 import type { OriginServer } from './mirror/origin-server.ts'
-import { attach } from './network/channel.ts'
+import { attach } from './network/host.ts'
 import type { Network } from './network/network.ts'
-import type { PolicyFileCopy, PolicyReign } from './retention/policy-reign.ts'
-import type { ReplicaParts, SimulatedReplica } from './workload/contract.ts'
 
 const GROUP = 'events.k8s.io'
 /** A supervisor starts an ended process again after this long, at least and at most. */
@@ -45,7 +45,7 @@ export interface ReplicaOptions {
   readonly onBug: (what: string) => void
 }
 
-export class Replica implements SimulatedReplica {
+export class Replica implements WorldReplica {
   readonly index: number
   readonly #options: ReplicaOptions
   #incarnation = 0
@@ -133,7 +133,7 @@ export class Replica implements SimulatedReplica {
     this.#options.trace(this.name, () => 'is asked to end')
     process.after(0, () => {
       const end = () => {
-        // As the process itself, which cannot end inside its own continuation.
+        // A process cannot end inside its own continuation.
         process.setImmediate(() => {
           if (this.#process === process) this.crash('closed')
         })
@@ -166,8 +166,10 @@ export class Replica implements SimulatedReplica {
     engine.open(onFatal, { clusters: origin?.clusters, policy }).then(
       () => {
         const storage = engine.storage as CachedStorage
+        const { writes } = engine.forClients
         const events = new EventRegistry({
           storage,
+          writes,
           group: eventsGroup(GROUP),
           servedVersions: [coreGroup.apiVersion],
           eventBytesMax: options.maxEventBytes,
@@ -175,7 +177,8 @@ export class Replica implements SimulatedReplica {
         const lister = new EventLister(storage, events.names)
         const waitingWrites = waitingWritesOf(registry)
         const { mirrors } = engine
-        this.#parts = { storage, registry: events, lister, waitingWrites, mirrors }
+        const stats = () => storage.stats()
+        this.#parts = { storage, writes, registry: events, lister, stats, waitingWrites, mirrors }
       },
       (error) => onBug(`the engine did not open: ${message(error)}`),
     )
@@ -206,7 +209,7 @@ export class Replica implements SimulatedReplica {
 }
 
 /** The engine shows its queue only as metrics: they are read without their registry, which is asynchronous. */
-function waitingWritesOf(registry: Registry): ReplicaParts['waitingWrites'] {
+function waitingWritesOf(registry: Registry): NonNullable<ReplicaParts['waitingWrites']> {
   const read = (name: string): number => {
     const gauge = registry.getSingleMetric(name) as unknown as { collect(): void }
     let found = 0

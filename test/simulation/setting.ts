@@ -1,9 +1,9 @@
 /** Everything about a run that follows from its seed before it begins. */
-import { Random } from '../nightly/chaos/traffic/random.ts'
+import { Random } from '../support/random.ts'
+import { type PolicyStep, planPolicies } from '../worlds/retention/policy-plan.ts'
+import type { WorldLimits } from '../worlds/workload/contract.ts'
+import type { Mix } from '../worlds/workload/workload.ts'
 import { type MirrorSetting, makeMirrorSetting } from './mirror/setting.ts'
-import { type PolicyStep, planPolicies } from './retention/policy-plan.ts'
-import type { WorldLimits } from './workload/contract.ts'
-import type { Mix } from './workload/workload.ts'
 
 export interface Storm {
   readonly begin: number
@@ -16,16 +16,16 @@ export interface Setting {
   readonly members: number
   readonly durationMs: number
   readonly operationsPerSecond: number
-  /** For the final reads. */
+  /** The time that replicas have for the final reads. */
   readonly finalMs: number
   readonly quotaBytes: number
   /** Longer watch responses are sent in fragments. */
   readonly watchFragmentBytes: number
   readonly limits: WorldLimits
-  /** At least one; the first from the beginning on. */
+  /** At least one; the first applies from the beginning. */
   readonly policies: readonly PolicyStep[]
   readonly mix: Mix
-  /** Earlier states that each replica keeps for paged lists. */
+  /** Earlier states that each replica retains for paged lists. */
   readonly statesMax: number
   readonly storms: readonly Storm[]
   /** Set for a world with a mirrored cluster, whose clients write to its origin only. */
@@ -33,6 +33,8 @@ export interface Setting {
 }
 
 const minute = 60_000
+/** Longer than it takes a ring of changes to pass a watcher. */
+const stallMsMax = 150_000
 
 export interface SettingOptions {
   readonly seed: number
@@ -87,6 +89,7 @@ export function makeMirrorWorld(options: SettingOptions): Setting {
       compactionIntervalMs: random.pick([60_000, 3 * minute]),
       driftMax: random.pick([0, 0.001, 0.01]),
       historyChangesMax: random.pick([500, 5_000]),
+      stallMsMax,
     },
     storms,
     mirror,
@@ -112,6 +115,7 @@ export function makeSetting(options: SettingOptions): Setting {
       compactionIntervalMs: random.pick([60_000, 90_000, 3 * minute]),
       driftMax: random.pick([0, 0.001, 0.01]),
       historyChangesMax: random.pick([64, 500, 5_000]),
+      stallMsMax,
     },
     mix: {
       watchers: random.pick([3, 6, 15]),

@@ -3,13 +3,17 @@
  * the faults that happen to them; all from one seed.
  */
 import { crc32 } from 'node:zlib'
-import { Random } from '../nightly/chaos/traffic/random.ts'
+import { Random } from '../support/random.ts'
+import { Checks } from '../worlds/checker/checks.ts'
+import { immediately, type Journal } from '../worlds/checker/journal.ts'
+import { PolicyReign } from '../worlds/retention/policy-reign.ts'
+import type { ClientWorld, WorldLimits } from '../worlds/workload/contract.ts'
+import { startWorkload, type Workload } from '../worlds/workload/workload.ts'
 import { createCluster } from './etcd/cluster.ts'
 import type { Cluster, ClusterObserver, MemberWorld, Snapshot } from './etcd/contract.ts'
 import { healWorld } from './faults/heal.ts'
 import type { FaultTarget } from './faults/kinds.ts'
 import { beginFault, type PlannedFault } from './faults/plan.ts'
-import { Checks } from './invariants/checks.ts'
 import { runWorld } from './kernel/current.ts'
 import { releaseSignals } from './kernel/interception.ts'
 import { Scheduler } from './kernel/scheduler.ts'
@@ -19,11 +23,8 @@ import { Network } from './network/network.ts'
 import { Peers } from './network/peers.ts'
 import { Replica } from './replica.ts'
 import { optionsOf, setBounds } from './replica-options.ts'
-import { PolicyReign } from './retention/policy-reign.ts'
 import type { Setting } from './setting.ts'
 import { TraceHash } from './trace-hash.ts'
-import type { ClientWorld, WorldLimits } from './workload/contract.ts'
-import { startWorkload, type Workload } from './workload/workload.ts'
 
 /** How long after a storm a replica may still find that etcd was restored, and end for that. */
 const noticeMs = 30_000
@@ -66,7 +67,7 @@ export interface WorldOptions {
   /** Which operations of the workload run; default all. */
   readonly keeps?: ((operation: number) => boolean) | undefined
   readonly onTrace?: ((line: TraceLine) => void) | undefined
-  /** Whether messages are traced too; they are most of a trace. */
+  /** Traces messages too; they are most of a trace. */
   readonly tracesMessages?: boolean | undefined
 }
 
@@ -89,6 +90,7 @@ export class World implements ClientWorld, FaultTarget {
   readonly limits: WorldLimits
   readonly policies: PolicyReign
   readonly setting: Setting
+  readonly journal: Journal = immediately
   readonly #options: WorldOptions
   readonly #scheduler = new Scheduler()
   readonly #random: Random

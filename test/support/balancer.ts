@@ -27,7 +27,7 @@ export class Balancer implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** From now on new connections go to these. */
+  /** Directs new connections to these ports. */
   rotate(ports: readonly number[]): void {
     this.#ports = ports
   }

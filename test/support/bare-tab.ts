@@ -8,9 +8,9 @@ import { browserProgram } from './browser.ts'
 import { eventually } from './eventually.ts'
 
 export interface TabMemory {
-  /** Of the process that shows the tab: what it shares with no other process. */
+  /** Memory of the tab's process that it shares with no other process. */
   readonly privateMib: number
-  /** Of that, objects of JavaScript, garbage included. */
+  /** The part of it that JavaScript objects take, garbage included. */
   readonly heapMib: number
 }
 
@@ -18,8 +18,13 @@ const MIB = 2 ** 20
 /** Even an empty tab has more: with less, something else was measured, or nothing. */
 const TAB_MIB_MIN = 10
 const ARGS = [
-  ...['--headless=new', '--no-sandbox', '--disable-gpu', '--ignore-certificate-errors'],
-  ...['--no-first-run', '--disable-extensions', '--remote-debugging-port=0'],
+  '--headless=new',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--ignore-certificate-errors',
+  '--no-first-run',
+  '--disable-extensions',
+  '--remote-debugging-port=0',
 ]
 
 /**
@@ -80,7 +85,7 @@ export class BareTab implements AsyncDisposable {
     await eventually(expression, () => this.evaluate<boolean>(expression), waitMsMax)
   }
 
-  /** At this moment, without a garbage collection first. Fails if the tab was not found. */
+  /** Measures without a garbage collection first. Fails if the tab was not found. */
   async memory(): Promise<TabMemory> {
     await this.#send('Performance.enable')
     const { metrics } = await this.#send<{

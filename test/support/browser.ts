@@ -74,7 +74,10 @@ export class TestBrowser implements AsyncDisposable {
   }
 }
 
-/** One tab in a browser profile of its own. */
+/**
+ * One tab in a browser profile of its own. The end of its scope fails when the browser has reported a
+ * problem that the test did not allow.
+ */
 export class TestPage implements AsyncDisposable {
   readonly page: Page
   readonly context: BrowserContext
@@ -94,6 +97,8 @@ export class TestPage implements AsyncDisposable {
   }
 
   async signIn(token: string): Promise<void> {
+    // The page asks without a token first.
+    this.allowProblems(/status of 401/)
     await this.page.getByLabel('Bearer token').fill(token)
     await this.page.getByRole('button', { name: 'Sign in' }).click()
     await this.page.getByRole('navigation', { name: 'Views' }).waitFor()
@@ -121,6 +126,7 @@ export class TestPage implements AsyncDisposable {
     this.#allowed.push(...patterns)
   }
 
+  /** Called at the end of the scope as well. */
   assertNoProblems(): void {
     const problems = this.#problems.filter(
       (problem) => !this.#allowed.some((pattern) => pattern.test(problem)),
@@ -152,6 +158,7 @@ export class TestPage implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.context.close()
+    this.assertNoProblems()
   }
 }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openClient, PROTOCOLS } from './http-client.ts'
+import { Stopwatch } from './stopwatch.ts'
 
 /** The results of a well-behaved client while others misbehave. */
 export interface BystanderReport {
@@ -19,7 +20,7 @@ export async function startBystander(port: number): Promise<{ stop(): Promise<By
   let isStopped = false
   const loops = clients.map(async (client) => {
     while (!isStopped) {
-      const startedAt = performance.now()
+      const watch = new Stopwatch()
       try {
         const { status } = await client.request({ path: '/bystander' })
         if (status !== 200) failures.push(status)
@@ -28,7 +29,7 @@ export async function startBystander(port: number): Promise<{ stop(): Promise<By
         failures.push(error)
         return
       }
-      slowestMs = Math.max(slowestMs, performance.now() - startedAt)
+      slowestMs = Math.max(slowestMs, watch.ms)
       await sleep(PAUSE_MS)
     }
   })

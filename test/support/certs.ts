@@ -12,7 +12,7 @@ import {
   X509CertificateGenerator,
 } from '@peculiar/x509'
 
-const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
+export const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 const hourMs = 60 * 60 * 1000
 
 /** A certificate and its key, both PEM. */
@@ -96,14 +96,16 @@ export class CertificateAuthority {
       },
       webcrypto,
     )
-    const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey))
-    return { cert: Buffer.from(certificate.toString('pem')), key: pem('PRIVATE KEY', pkcs8) }
+    return {
+      cert: Buffer.from(certificate.toString('pem')),
+      key: Buffer.from(await privateKeyPem(keys)),
+    }
   }
 }
 
 type CryptoKeyPair = webcrypto.CryptoKeyPair
 
-async function generateKeys(): Promise<CryptoKeyPair> {
+export async function generateKeys(): Promise<CryptoKeyPair> {
   return webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
 }
 
@@ -114,7 +116,8 @@ function validity(endsInMs: number = 24 * hourMs): {
   return { notBefore: new Date(Date.now() - hourMs), notAfter: new Date(Date.now() + endsInMs) }
 }
 
-function pem(label: string, der: Buffer): Buffer {
+export async function privateKeyPem({ privateKey }: CryptoKeyPair): Promise<string> {
+  const der = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', privateKey))
   const lines = der.toString('base64').replace(/.{1,64}/g, '$&\n')
-  return Buffer.from(`-----BEGIN ${label}-----\n${lines}-----END ${label}-----\n`)
+  return `-----BEGIN PRIVATE KEY-----\n${lines}-----END PRIVATE KEY-----\n`
 }

@@ -43,7 +43,7 @@ export function helm(args: readonly string[], input = ''): Promise<HelmOutput> {
   return new Promise((resolve, reject) => {
     const options = { maxBuffer: OUTPUT_BYTES_MAX }
     const child = execFile(helmBinary, args, options, (error, stdout, stderr) => {
-      if (error?.code === 'ENOENT') reject(new Error('there is no helm: npm run helm'))
+      if (error?.code === 'ENOENT') reject(new Error('there is no helm: npm run tools -- helm'))
       else resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr })
     })
     child.stdin?.end(input)

@@ -5,10 +5,11 @@ import {
   ExtendedKeyUsage,
   ExtendedKeyUsageExtension,
   type X509Certificate,
+  type X509CertificateCreateParamsBase,
   X509CertificateGenerator,
 } from '@peculiar/x509'
+import { algorithm, generateKeys, privateKeyPem } from './certs.ts'
 
-const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 const HOUR_MS = 60 * 60 * 1000
 
 /** A certificate and its key, both PEM, as TLS options take them. */
@@ -40,7 +41,7 @@ export class ClientAuthority {
   readonly #keys: webcrypto.CryptoKeyPair
 
   static async create(name: string, options: AuthorityOptions = {}): Promise<ClientAuthority> {
-    const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+    const keys = await generateKeys()
     const { endsInMs = HOUR_MS, pathLength } = options
     const certificate = await X509CertificateGenerator.createSelfSigned(
       {
@@ -70,48 +71,44 @@ export class ClientAuthority {
   /** An intermediate authority; `chain` is what its clients have to send along. */
   async authority(name: string, options: AuthorityOptions = {}): Promise<ClientAuthority> {
     const { endsInMs = HOUR_MS, pathLength } = options
-    const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
-    const certificate = await X509CertificateGenerator.create(
-      {
-        subject: `CN=${name}`,
-        issuer: this.#certificate.subject,
-        notBefore: new Date(Date.now() - 2 * HOUR_MS),
-        notAfter: new Date(Date.now() + endsInMs),
-        signingAlgorithm: algorithm,
-        signingKey: this.#keys.privateKey,
-        publicKey: keys.publicKey,
-        extensions: [new BasicConstraintsExtension(true, pathLength, true)],
-      },
-      webcrypto,
-    )
+    const { certificate, keys } = await this.#sign(`CN=${name}`, endsInMs, [
+      new BasicConstraintsExtension(true, pathLength, true),
+    ])
     return new ClientAuthority(certificate, keys, `${certificate.toString('pem')}\n${this.chain}`)
   }
 
   async issue(name: string, options: ClientCertificateOptions = {}): Promise<ClientCertificate> {
     const { endsInMs = HOUR_MS, usage = 'client', subject = [{ CN: [name] }] } = options
-    const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
     const purpose = usage === 'client' ? ExtendedKeyUsage.clientAuth : ExtendedKeyUsage.serverAuth
+    const attributes = subject.map((entry) =>
+      Object.fromEntries(Object.entries(entry).map(([key, values]) => [key, [...values]])),
+    )
+    const { certificate, keys } = await this.#sign(attributes, endsInMs, [
+      new ExtendedKeyUsageExtension([purpose]),
+    ])
+    const cert = `${certificate.toString('pem')}\n${this.chain}`
+    return { cert, key: await privateKeyPem(keys) }
+  }
+
+  async #sign(
+    subject: string | Record<string, string[]>[],
+    endsInMs: number,
+    extensions: NonNullable<X509CertificateCreateParamsBase['extensions']>,
+  ): Promise<{ readonly certificate: X509Certificate; readonly keys: webcrypto.CryptoKeyPair }> {
+    const keys = await generateKeys()
     const certificate = await X509CertificateGenerator.create(
       {
-        subject: subject.map((attributes) =>
-          Object.fromEntries(Object.entries(attributes).map(([key, values]) => [key, [...values]])),
-        ),
+        subject,
         issuer: this.#certificate.subject,
         notBefore: new Date(Date.now() - 2 * HOUR_MS),
         notAfter: new Date(Date.now() + endsInMs),
         signingAlgorithm: algorithm,
         signingKey: this.#keys.privateKey,
         publicKey: keys.publicKey,
-        extensions: [new ExtendedKeyUsageExtension([purpose])],
+        extensions,
       },
       webcrypto,
     )
-    const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey))
-    return { cert: `${certificate.toString('pem')}\n${this.chain}`, key: pem(pkcs8) }
+    return { certificate, keys }
   }
-}
-
-function pem(der: Buffer): string {
-  const lines = der.toString('base64').replace(/.{1,64}/g, '$&\n')
-  return `-----BEGIN PRIVATE KEY-----\n${lines}-----END PRIVATE KEY-----\n`
 }

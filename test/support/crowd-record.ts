@@ -109,7 +109,7 @@ export class Delays {
     this.#total += 1
   }
 
-  /** In milliseconds, the upper end of the bucket. */
+  /** Returns the upper end of the percentile's bucket, in milliseconds. */
   percentile(share: number): number {
     let left = Math.ceil(this.#total * share)
     for (let bucket = 0; bucket < BUCKETS; bucket++) {

@@ -2,8 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type EtcdPorts, EtcdProcess, reservePorts } from '../../src/dev/etcd-process.ts'
+import { type EtcdPorts, EtcdProcess } from '../../src/dev/etcd-process.ts'
 import { CertificateAuthority, type KeyPair } from './certs.ts'
+import { reserveEtcdPorts } from './ports.ts'
 
 const localBinary = join(import.meta.dirname, '../../.cache/etcd/usr/bin/etcd')
 
@@ -139,33 +140,19 @@ export class EtcdCluster implements AsyncDisposable {
   }
 }
 
-const START_ATTEMPTS = 3
-
 /** A single member. */
 export function startEtcd(options?: EtcdOptions): Promise<EtcdCluster> {
   return startEtcdCluster(1, options)
 }
 
 export async function startEtcdCluster(size: number, options?: EtcdOptions): Promise<EtcdCluster> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await startOnce(size, options)
-    } catch (error) {
-      // etcd cannot be given port 0, and a port that was free a moment ago may be taken.
-      const isTaken = error instanceof Error && error.message.includes('address already in use')
-      if (!isTaken || attempt === START_ATTEMPTS) throw error
-    }
-  }
-}
-
-async function startOnce(size: number, options?: EtcdOptions): Promise<EtcdCluster> {
   const folder = await mkdtemp(join(tmpdir(), 'tidings-etcd-'))
   const authority = options?.encrypted === true ? await CertificateAuthority.create() : undefined
   const tlsFiles =
     authority === undefined
       ? undefined
       : await writeTls(folder, authority, await authority.issueServer())
-  const ports = await Promise.all(Array.from({ length: size }, reservePorts))
+  const ports = await Promise.all(Array.from({ length: size }, reserveEtcdPorts))
   const cluster = ports.map((own, index) => ({ name: `m${index}`, peerPort: own.peer }))
   const members = ports.map(
     (own, index) =>
@@ -176,7 +163,7 @@ async function startOnce(size: number, options?: EtcdOptions): Promise<EtcdClust
         ports: own,
         cluster,
         tls: tlsFiles,
-        // Without fsync: writes survive a killed process; the loss of a machine is not tested.
+        // No fsync: writes survive a killed process; the loss of a machine is not tested.
         args: ['--unsafe-no-fsync', ...(options?.args ?? [])],
       }),
   )

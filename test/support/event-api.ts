@@ -1,6 +1,6 @@
 import { after, before } from 'node:test'
 import { eventsGroup } from '../../src/api/event-groups.ts'
-import { CachedStorage, type CachedStorageOptions } from '../../src/cache/cached-storage.ts'
+import type { CachedStorageOptions } from '../../src/cache/cached-storage.ts'
 import { EncodedRunCache } from '../../src/codec/encoders/encoded-run-cache.ts'
 import type { MirroredClusters } from '../../src/endpoints/events/event-api.ts'
 import { lateResponse, serve } from '../../src/endpoints/serve.ts'
@@ -15,6 +15,7 @@ import type { EtcdAvailability } from '../../src/storage/etcd/etcd-availability.
 import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
 import type { QuotaAlarm } from '../../src/storage/etcd/quota-alarm.ts'
 import { revisionOf } from '../../src/storage/resource-version.ts'
+import { CachedEventStorage } from './cached-event-storage.ts'
 import { startEtcd } from './etcd.ts'
 import { eventServices } from './event-services.ts'
 import {
@@ -31,7 +32,7 @@ import { makeEvent } from './wire-event.ts'
 
 const group = eventsGroup('events.k8s.io')
 const base = `/apis/${group.apiVersion}`
-/** As the server configures it. */
+/** The server's default. */
 const callTimeoutMsDefault = 10_000
 export const token = 'secret'
 
@@ -75,7 +76,7 @@ export interface Answered {
  */
 export class EventApiUnderTest implements AsyncDisposable {
   readonly handler: Handler
-  readonly storage: CachedStorage
+  readonly storage: CachedEventStorage
   /** The cache of encoded runs of lists. */
   readonly runCache: EncodedRunCache = new EncodedRunCache()
   /** What retention windows tell of the policy and of the account. */
@@ -120,12 +121,11 @@ export class EventApiUnderTest implements AsyncDisposable {
       availability: this.availability,
       quotaAlarm: this.quotaAlarm,
       prefix: '/registry',
-      recall: (key) => this.storage.recall(key),
       onCorrupt: (key) => {
         throw new Error(`not an event: ${key}`)
       },
     })
-    this.storage = new CachedStorage({ inner: this.#written, log: silentLog, ...cacheOptions })
+    this.storage = new CachedEventStorage({ inner: this.#written, log: silentLog, ...cacheOptions })
     this.#running = this.storage.run(this.#end.signal)
     const user = { name: 'tester', groups: [] }
     const { storage, runCache, sources, kept } = this
@@ -197,7 +197,7 @@ export class EventApiUnderTest implements AsyncDisposable {
       const { kind: _kind, apiVersion: _version, metadata: sent, ...event } = made
       const uid = '5b1f2f5e-6f0b-4e0e-9d3c-0a6f1f3a9b11'
       const metadata = { ...sent, uid, creationTimestamp: '2026-01-01T00:00:00Z' }
-      // In the stored order: the metadata first.
+      // Members have their stored order: the metadata comes first.
       const body = Buffer.from(JSON.stringify({ metadata, ...event }))
       await this.storage.create({ cluster: 'local', namespace, name }, body)
     })
@@ -225,7 +225,7 @@ export class EventApiUnderTest implements AsyncDisposable {
   }
 }
 
-/** With its own etcd. */
+/** Starts the API on its own etcd. */
 async function startEventApi(
   options?: EventApiOptions,
 ): Promise<{ readonly api: EventApiUnderTest } & AsyncDisposable> {

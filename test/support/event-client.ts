@@ -188,7 +188,7 @@ export class EventClient implements Disposable {
  * stream normally, and throws when the stream was cut.
  */
 export class EventWatch implements AsyncIterable<WatchFrame>, Disposable {
-  /** For readers of the raw bytes. */
+  /** The stream, for readers of the raw bytes. */
   readonly stream: ClientHttp2Stream
 
   constructor(stream: ClientHttp2Stream) {

@@ -1,5 +1,4 @@
 import { coreGroup, type EventGroup } from '../../src/api/event-groups.ts'
-import type { CachedStorage } from '../../src/cache/cached-storage.ts'
 import type { EncodedRunCache } from '../../src/codec/encoders/encoded-run-cache.ts'
 import type { MirroredClusters, ReadApi } from '../../src/endpoints/events/event-api.ts'
 import { eventsService, eventsServiceName } from '../../src/endpoints/events/events-service.ts'
@@ -19,9 +18,10 @@ import { EVENT_SUMMARIES, eventSummaries } from '../../src/endpoints/summaries/s
 import type { TopSources } from '../../src/registry/top-sources.ts'
 import type { Retention } from '../../src/retention/retention.ts'
 import { windowStatuses } from '../../src/server/windows.ts'
+import type { CachedEventStorage } from './cached-event-storage.ts'
 
 export interface EventServicesOptions {
-  readonly storage: CachedStorage
+  readonly storage: CachedEventStorage
   /** Events are also served in core/v1. */
   readonly group: EventGroup
   readonly runCache: EncodedRunCache
@@ -58,7 +58,9 @@ export function eventServices(options: EventServicesOptions): Services {
   const oldestIn: ReadApi['oldestIn'] = (scope, lane) => storage.oldest.in(scope, lane)
   // The last ones: core/v1 answers for every path below its own.
   for (const group of groups) {
-    services.install(eventsService({ storage, group, runCache, mirrored, oldestIn, now }))
+    services.install(
+      eventsService({ storage, writes: storage, group, runCache, mirrored, oldestIn, now }),
+    )
   }
   return services
 }

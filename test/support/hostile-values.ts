@@ -1,6 +1,6 @@
 /** Texts that somebody who may write events could choose, to run code, to hide or to deceive. */
 import { visible } from '../../ui/src/model/visible.ts'
-import type { ToldEvent } from './page-server.ts'
+import type { PageEvent } from './page-server.ts'
 
 export const HOSTILE: Readonly<Record<string, string>> = {
   script: '<script>window.hacked = 1</script>',
@@ -35,12 +35,12 @@ export const FAR_FUTURE_MS: number = Date.UTC(9000, 0)
 export const LONG_NAMESPACE: string = `n${'-0123456789'.repeat(6)}`.slice(0, 62).concat('z')
 
 /** Events with every value in every field that takes any text; and some with strange numbers. */
-export function hostileEvents(): readonly ToldEvent[] {
+export function hostileEvents(): readonly PageEvent[] {
   const texts = Object.values(HOSTILE).map((value, index) => everywhere(value, index))
   return [...texts, ...STRANGE]
 }
 
-function everywhere(value: string, index: number): ToldEvent {
+function everywhere(value: string, index: number): PageEvent {
   const reference = { kind: value, name: value, namespace: 'shop', uid: value, apiVersion: value }
   return {
     minutesAgo: 1 + index,
@@ -65,7 +65,7 @@ const MANY_LABELS = Object.fromEntries(
   Array.from({ length: 60 }, (_, index) => [`label-${index}`, 'v'.repeat(63)]),
 )
 
-const STRANGE: readonly ToldEvent[] = [
+const STRANGE: readonly PageEvent[] = [
   {
     minutesAgo: 2,
     reason: 'Labels',

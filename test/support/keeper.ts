@@ -1,16 +1,16 @@
-import { CachedStorage } from '../../src/cache/cached-storage.ts'
 import { EtcdClient } from '../../src/etcd/client.ts'
 import { silentLog } from '../../src/lib/log/log.ts'
 import type { RetentionPolicy } from '../../src/retention/policy.ts'
 import { Retention } from '../../src/retention/retention.ts'
 import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
+import { CachedEventStorage } from './cached-event-storage.ts'
 
 const prefix = '/registry'
 
 /** Storage, cache and retention on a real etcd, in this process, wired as the engine does it. */
 export class Keeper {
   readonly client: EtcdClient
-  readonly cached: CachedStorage
+  readonly cached: CachedEventStorage
   readonly retention: Retention
   readonly #written: EtcdStorage
   readonly #ending = new AbortController()
@@ -32,13 +32,11 @@ export class Keeper {
     this.#written = new EtcdStorage({
       client,
       prefix,
-      recall: (key) => cached.recall(key),
-      recalledFor: () => cached.verified,
       onCorrupt: (key) => {
         throw new Error(`not an event: ${key}`)
       },
     })
-    const cached = new CachedStorage({
+    const cached = new CachedEventStorage({
       inner: this.#written,
       log: silentLog,
       onReread: () => this.retention.forget(),
@@ -47,6 +45,7 @@ export class Keeper {
     this.retention = new Retention({
       client,
       storage: cached,
+      deletes: cached,
       recall: (key) => cached.recall(key),
       sizes: cached.sizes,
       history: {

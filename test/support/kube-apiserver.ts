@@ -8,15 +8,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { reservePorts } from '../../src/dev/etcd-process.ts'
 import { CertificateAuthority } from './certs.ts'
 import { type EtcdCluster, startEtcd } from './etcd.ts'
+import { reservePort } from './ports.ts'
 
 /** The path of a kube-apiserver binary, version 1.36; '' when the variable is not set. */
 // biome-ignore lint/style/noProcessEnv: where a program is that this project does not bring along.
 export const kubeApiserverBinary: string = process.env['KUBE_APISERVER'] ?? ''
 
-/** For the option `skip` of a test: false when there is a binary. */
+/** A value for the option `skip` of a test: false when there is a binary. */
 export const withoutKubeApiserver: string | false =
   kubeApiserverBinary === '' &&
   'did NOT run: set KUBE_APISERVER to the path of a kube-apiserver binary, version 1.36'
@@ -66,7 +66,7 @@ export class KubeApiserver implements AsyncDisposable {
   /** PEM of the authority of its certificate. */
   readonly ca: string
   readonly etcd: EtcdCluster
-  /** Also for files of tests; removed at the end. */
+  /** Tests may add files; it is removed at the end. */
   readonly folder: string
   readonly #flags: readonly string[]
   readonly #agent: https.Agent
@@ -77,7 +77,7 @@ export class KubeApiserver implements AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-kube-'))
     const etcd = await startEtcd({ args: options.etcdArgs })
     const authority = await CertificateAuthority.create('kube')
-    const { client: port } = await reservePorts()
+    const port = await reservePort()
     const files = await writeFiles(folder, authority, options)
     const flags = [
       `--etcd-servers=${etcd.endpoints.join(',')}`,
@@ -139,7 +139,7 @@ export class KubeApiserver implements AsyncDisposable {
     return this.#process?.pid
   }
 
-  /** With SIGSTOP its connections stay open and nothing responds. */
+  /** SIGSTOP leaves its connections open, and nothing responds. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
     this.#process?.kill(signal)
   }

@@ -52,7 +52,7 @@ export class Kubernetes implements AsyncDisposable {
         `--event-ttl=${eventTtl}`,
         // Tests decide when the history of etcd is compacted.
         '--etcd-compaction-interval=0',
-        // On SIGTERM it waits this long for watches, which end only with it.
+        // After SIGTERM it waits this long for watches, which end only with it.
         '--request-timeout=5s',
       ],
     })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { type EtcdCluster, startEtcd } from './etcd.ts'
 import { percentile } from './load.ts'
 import type { LoadRequest } from './request-load.ts'
+import { starvedMs } from './stopwatch.ts'
 import { Tidings } from './tidings.ts'
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'
@@ -103,12 +104,6 @@ export class LimitedServer implements AsyncDisposable {
     await this.#etcd[Symbol.asyncDispose]()
     await rm(this.#folder, { recursive: true, force: true })
   }
-}
-
-/** How long the main thread of a process has waited for a CPU. */
-export function starvedMs(pid: number | undefined): number {
-  const [, waitedNs] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')
-  return Number(waitedNs) / 1e6
 }
 
 /** What a `HealthProbe` found. */

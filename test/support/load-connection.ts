@@ -90,7 +90,7 @@ export async function openHttp1({ port, ca }: LoadTarget, note: Note): Promise<L
   return { openMax: 1, ask, destroy: () => agent.destroy() }
 }
 
-/** As clients of Kubernetes send it. The server reserves 64 KiB for a body of unknown length. */
+/** Clients of Kubernetes send the length. The server reserves 64 KiB for a body of unknown length. */
 function lengthOf(body: string | undefined): { readonly 'content-length'?: number } {
   return body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
 }

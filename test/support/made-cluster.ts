@@ -3,7 +3,7 @@
  * 40,000 objects, 60 reasons and 25 controllers; 15 in 100 are Warnings, 10 in 100 were seen more
  * than once. Event `n` is the same in every run: nothing but a number decides it.
  */
-import { Random } from '../nightly/chaos/traffic/random.ts'
+import { Random } from './random.ts'
 import { type Happening, newStyle, oldStyle, type Subject } from './recorder-styles.ts'
 import type { WireEvent } from './wire-event.ts'
 
@@ -35,7 +35,11 @@ export function madeEvent(cluster: MadeCluster, n: number): WireEvent {
   const node = `node-${String(random.below(NODES)).padStart(3, '0')}`
   const isSeries = random.chance(SERIES)
   const what: Happening = {
-    ...{ about, type, reason, by, note: noteOf(note, { about, node, random }) },
+    about,
+    type,
+    reason,
+    by,
+    note: noteOf(note, { about, node, random }),
     ...(by === 'kubelet' ? { host: node } : {}),
     ...(by === 'kubelet' && kind === 'Pod' ? { fieldPath: 'spec.containers{app}' } : {}),
     firstMs: isSeries ? lastMs - Math.floor(random.between(60_000, 6 * HOUR_MS)) : lastMs,
@@ -47,7 +51,7 @@ export function madeEvent(cluster: MadeCluster, n: number): WireEvent {
     : newStyle(what, name, { instance: `${by}-control-plane-${1 + random.below(3)}` })
 }
 
-/** By day there is more than by night: the rate rises and falls, and time only rises. */
+/** Maps a share of the span to a time: more events happen by day than by night, and times never decrease. */
 function seenMs({ untilMs, spanMs }: MadeCluster, share: number): number {
   const days = spanMs / (24 * HOUR_MS)
   const wave = (0.14 * Math.sin(2 * Math.PI * days * share)) / Math.max(1, days)

@@ -1,10 +1,10 @@
-import { CachedStorage } from '../../src/cache/cached-storage.ts'
 import type { ClusterConfig } from '../../src/clusters/clusters-file.ts'
 import { EtcdClient } from '../../src/etcd/client.ts'
 import { silentLog } from '../../src/lib/log/log.ts'
 import { MirrorManager, type MirrorManagerOptions } from '../../src/mirror/mirror-manager.ts'
 import type { Origin } from '../../src/mirror/origin.ts'
 import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
+import { CachedEventStorage } from './cached-event-storage.ts'
 
 export const mirrorPrefix = '/tidings'
 
@@ -36,7 +36,7 @@ export function mirroredCluster(
  */
 export class MirrorReplica implements AsyncDisposable {
   readonly client: EtcdClient
-  readonly cached: CachedStorage
+  readonly cached: CachedEventStorage
   readonly mirrors: MirrorManager
   readonly #inner: EtcdStorage
   readonly #end = new AbortController()
@@ -52,12 +52,10 @@ export class MirrorReplica implements AsyncDisposable {
     const inner = new EtcdStorage({
       client: gated,
       prefix: mirrorPrefix,
-      recall: (key) => this.cached.recall(key),
-      recalledFor: () => this.cached.verified,
       onCorrupt: () => {},
     })
     this.#inner = inner
-    this.cached = new CachedStorage({
+    this.cached = new CachedEventStorage({
       inner,
       log: silentLog,
       onReread: () => this.mirrors.forget(),

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 
 /** Mode of the folder of a mounted ConfigMap or Secret. */
 const FOLDER_MODE = 0o1777
-/** With `defaultMode: 0440`. */
+/** The mode of files in a volume with `defaultMode: 0440`. */
 const FILE_MODE = 0o440
 
 /**

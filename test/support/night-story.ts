@@ -2,8 +2,9 @@
  * The events of one night in a small shop: hours of routine, then a node fails, its pods find no
  * room, and one of them does not come back. The same in every run, but for the time.
  */
-import { Random } from '../nightly/chaos/traffic/random.ts'
-import type { ToldEvent } from './page-server.ts'
+
+import type { PageEvent } from './page-server.ts'
+import { Random } from './random.ts'
 
 /** `POD` stands for the name of the pod, `NODE` for that of its node. */
 type Routine = readonly [reason: string, kind: string, controller: string, note: string]
@@ -31,27 +32,29 @@ const APPS = ['web', 'cart', 'search', 'checkout', 'mailer'] as const
 const ROUTINE_EVENTS = 260
 const STORY_MINUTES = 6 * 60
 
-export function nightStory(): readonly ToldEvent[] {
+export function nightStory(): readonly PageEvent[] {
   const random = new Random(7)
   const routine = Array.from({ length: ROUTINE_EVENTS }, () => routineEvent(random))
   return [...routine, ...troubles(random), ...INCIDENT]
 }
 
-function routineEvent(random: Random): ToldEvent {
+function routineEvent(random: Random): PageEvent {
   const [reason, kind, controller, note] = random.pick(ROUTINES)
   const app = random.pick(APPS)
   const pod = `${app}-7d9f${random.below(9)}-x${random.below(9)}k${random.below(9)}`
   const node = `node-${1 + random.below(5)}`
   return {
     minutesAgo: random.between(1, STORY_MINUTES),
-    ...{ reason, controller, namespace: random.pick(NAMESPACES) },
+    reason,
+    controller,
+    namespace: random.pick(NAMESPACES),
     object: `${kind}/${kind === 'Pod' ? pod : app}`,
     note: note.replace('POD', pod).replace('NODE', node),
   }
 }
 
 /** Warnings that every night has. */
-function troubles(random: Random): readonly ToldEvent[] {
+function troubles(random: Random): readonly PageEvent[] {
   return Array.from({ length: 14 }, () => ({
     minutesAgo: random.between(30, STORY_MINUTES),
     type: 'Warning',
@@ -63,47 +66,56 @@ function troubles(random: Random): readonly ToldEvent[] {
   }))
 }
 
-const INCIDENT: readonly ToldEvent[] = [
+const INCIDENT: readonly PageEvent[] = [
   {
-    ...{ minutesAgo: 26, type: 'Warning', reason: 'NodeNotReady', object: 'Node/node-4' },
-    ...{ namespace: 'default', controller: 'node-controller' },
+    minutesAgo: 26,
+    type: 'Warning',
+    reason: 'NodeNotReady',
+    object: 'Node/node-4',
+    namespace: 'default',
+    controller: 'node-controller',
     note: 'Node node-4 status is now: NodeNotReady',
   },
-  ...(['web', 'cart', 'search'] as const).flatMap((app, index): readonly ToldEvent[] => [
+  ...(['web', 'cart', 'search'] as const).flatMap((app, index): readonly PageEvent[] => [
     {
-      ...{
-        minutesAgo: 24 - index,
-        type: 'Warning',
-        reason: 'Unhealthy',
-        object: `Pod/${app}-7d9f4-x2`,
-      },
-      ...{ count: 9 + 4 * index, overMinutes: 6 },
+      minutesAgo: 24 - index,
+      type: 'Warning',
+      reason: 'Unhealthy',
+      object: `Pod/${app}-7d9f4-x2`,
+      count: 9 + 4 * index,
+      overMinutes: 6,
       note: 'Readiness probe failed: Get "http://10.0.4.17:8080/ready": dial tcp: connect: connection refused',
     },
     {
-      ...{ minutesAgo: 20 - index, reason: 'TaintManagerEviction', object: `Pod/${app}-7d9f4-x2` },
+      minutesAgo: 20 - index,
+      reason: 'TaintManagerEviction',
+      object: `Pod/${app}-7d9f4-x2`,
       controller: 'taint-eviction-controller',
       note: `Marking for deletion Pod shop/${app}-7d9f4-x2`,
     },
     {
-      ...{ minutesAgo: 5 - index, type: 'Warning', reason: 'FailedScheduling' },
-      ...{ object: `Pod/${app}-7d9f4-k5`, controller: 'default-scheduler' },
-      ...{ count: 22 - 3 * index, overMinutes: 13 },
+      minutesAgo: 5 - index,
+      type: 'Warning',
+      reason: 'FailedScheduling',
+      object: `Pod/${app}-7d9f4-k5`,
+      controller: 'default-scheduler',
+      count: 22 - 3 * index,
+      overMinutes: 13,
       note: '0/5 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }, 4 Insufficient memory. preemption: 0/5 nodes are available',
     },
   ]),
   {
-    ...{ minutesAgo: 2, reason: 'Scheduled', object: 'Pod/cart-7d9f4-k5' },
-    ...{ controller: 'default-scheduler' },
+    minutesAgo: 2,
+    reason: 'Scheduled',
+    object: 'Pod/cart-7d9f4-k5',
+    controller: 'default-scheduler',
     note: 'Successfully assigned shop/cart-7d9f4-k5 to node-6',
   },
   {
-    ...{
-      minutesAgo: 0.7,
-      type: 'Warning',
-      reason: 'FailedAttachVolume',
-      object: 'Pod/cart-7d9f4-k5',
-    },
+    minutesAgo: 0.7,
+    type: 'Warning',
+    reason: 'FailedAttachVolume',
+    object: 'Pod/cart-7d9f4-k5',
     controller: 'attachdetach-controller',
     note: 'Multi-Attach error for volume "cart-data": Volume is already exclusively attached to node node-4 and cannot be attached to another',
   },

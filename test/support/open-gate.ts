@@ -1,5 +1,5 @@
 import type { RequestObserver } from '../../src/endpoints/observe/request-tallies.ts'
-import { alwaysAllow } from '../../src/gate/authorization/always-allow.ts'
+import { alwaysAllow } from '../../src/gate/authorization/standing-rights.ts'
 import { Gate } from '../../src/gate/gate.ts'
 import { type Limits, RequestLimits } from '../../src/gate/limits/limits.ts'
 import type { User } from '../../src/gate/user.ts'

@@ -1,5 +1,12 @@
 /** A collector of traces: a gRPC server that decodes the real protobuf of OTLP. */
-import { Server, ServerCredentials } from '@grpc/grpc-js'
+import { once } from 'node:events'
+import http2, {
+  type Http2Server,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { framed, MessageSplitter } from '../../src/grpc/message-frames.ts'
 
 const PATH = '/opentelemetry.proto.collector.trace.v1.TraceService/Export'
 
@@ -23,44 +30,39 @@ export interface ReceivedSpan {
 export class OtlpReceiver implements AsyncDisposable {
   readonly port: number
   readonly spans: ReceivedSpan[] = []
-  /** Everything as it came. */
+  /** The encoded requests. */
   readonly messages: Buffer[] = []
-  readonly #server: Server
+  /** The metadata of each export. */
+  readonly headers: http2.IncomingHttpHeaders[] = []
+  /** The response to each export; the default says that all spans are accepted. */
+  response: Buffer = Buffer.alloc(0)
+  /** The number of connections so far. */
+  sessionCount = 0
+  readonly #server: Http2Server
+  readonly #sessions = new Set<ServerHttp2Session>()
 
   /** Port 0 is any free one. */
   static async start(port = 0): Promise<OtlpReceiver> {
-    const server = new Server()
-    const bound = await new Promise<number>((resolve, reject) => {
-      server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, chosen) =>
-        error === null ? resolve(chosen) : reject(error),
-      )
-    })
-    return new OtlpReceiver(server, bound)
+    const server = http2.createServer()
+    server.listen(port, '127.0.0.1')
+    await once(server, 'listening')
+    return new OtlpReceiver(server)
   }
 
-  private constructor(server: Server, port: number) {
+  private constructor(server: Http2Server) {
     this.#server = server
-    this.port = port
-    server.addService(
-      {
-        export: {
-          path: PATH,
-          requestStream: false,
-          responseStream: false,
-          requestSerialize: (bytes: Buffer) => bytes,
-          requestDeserialize: (bytes: Buffer) => bytes,
-          responseSerialize: (bytes: Buffer) => bytes,
-          responseDeserialize: (bytes: Buffer) => bytes,
-        },
-      },
-      {
-        export: (call: { request: Buffer }, respond: (error: null, response: Buffer) => void) => {
-          this.messages.push(call.request)
-          this.spans.push(...spansIn(call.request))
-          respond(null, Buffer.alloc(0))
-        },
-      },
-    )
+    this.port = (server.address() as AddressInfo).port
+    server.on('session', (session) => {
+      this.sessionCount += 1
+      this.#sessions.add(session)
+      session.on('close', () => this.#sessions.delete(session))
+    })
+    server.on('stream', (stream, headers) => {
+      stream.on('error', () => {})
+      this.headers.push(headers)
+      if (headers[':path'] === PATH) this.#receive(stream)
+      else stream.respond({ 'grpc-status': '12' }, { endStream: true })
+    })
   }
 
   get endpoint(): string {
@@ -79,7 +81,23 @@ export class OtlpReceiver implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.forceShutdown()
+    for (const session of this.#sessions) session.destroy()
+    this.#server.close()
+  }
+
+  #receive(stream: ServerHttp2Stream): void {
+    const splitter = new MessageSplitter(16 * 1024 * 1024)
+    stream.on('data', (chunk: Buffer) => {
+      for (const message of splitter.take(chunk)) {
+        this.messages.push(message)
+        this.spans.push(...spansIn(message))
+      }
+    })
+    stream.on('end', () => {
+      stream.respond({ 'content-type': 'application/grpc' }, { waitForTrailers: true })
+      stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+      stream.end(framed(this.response))
+    })
   }
 }
 
@@ -176,7 +194,7 @@ function readSpan(fields: Fields, resource: ReceivedSpan['resource']): ReceivedS
   }
 }
 
-/** Of KeyValue and AnyValue only texts and integers, which are all that we send. */
+/** Reads KeyValue and AnyValue, but only strings and integers: the server sends no others. */
 function attributesOf(fields: Fields, field: number): Record<string, string | number> {
   return Object.fromEntries(
     messagesOf(fields, field).map((pair) => {

@@ -1,12 +1,12 @@
 /** What happened in a small cluster before somebody was called: a bad image, a full node. */
-import type { ToldEvent } from './page-server.ts'
+import type { PageEvent } from './page-server.ts'
 
 const checkout = 'Pod/checkout-5d8f7c9b4-x2lqz'
 
-export const NIGHT: readonly ToldEvent[] = [
+export const NIGHT: readonly PageEvent[] = [
   ...Array.from(
     { length: 24 },
-    (_, index): ToldEvent => ({
+    (_, index): PageEvent => ({
       minutesAgo: 3 + index * 2.3,
       reason: index % 3 === 0 ? 'Pulled' : 'Created',
       object: `Pod/cart-${index % 5}`,

@@ -3,7 +3,10 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { after, before } from 'node:test'
+import { TestBrowser } from './browser.ts'
 import { type EtcdCluster, startEtcd } from './etcd.ts'
+import { reservePort } from './ports.ts'
 import { Tidings } from './tidings.ts'
 
 /** Each token is the name of its user. */
@@ -37,8 +40,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: events-o
 subjects: [{kind: User, name: reader}]
 `
 
-/** An event of a story, told shortly. */
-export interface ToldEvent {
+/** An event for the page, in short form. */
+export interface PageEvent {
   readonly minutesAgo: number
   readonly type?: 'Normal' | 'Warning'
   readonly reason: string
@@ -79,6 +82,8 @@ export class PageServer implements AsyncDisposable {
       `--rbac-policy-path=${roles}`,
       '--authorization-mode=RBAC',
       '--event-ttl=192h',
+      // The same port after a restart.
+      `--secure-port=${await reservePort()}`,
       ...flags,
     ]
     return new PageServer({ etcd, tidings: await startReady(own), flags: own, folder })
@@ -102,11 +107,10 @@ export class PageServer implements AsyncDisposable {
 
   /** Ends the server and starts it again, on the same port. */
   async restart(): Promise<void> {
-    const { port } = this.#tidings
     this.#tidings.kill('SIGTERM')
     await this.#tidings.ended
     await this.#tidings[Symbol.asyncDispose]()
-    this.#tidings = await startReady([...this.#flags, `--secure-port=${port}`])
+    this.#tidings = await startReady(this.#flags)
   }
 
   /** The URL of the server, without a path. */
@@ -114,15 +118,15 @@ export class PageServer implements AsyncDisposable {
     return `https://127.0.0.1:${this.tidings.port}`
   }
 
-  /** From now on, only these tokens are valid. */
+  /** Makes these tokens the only valid ones. */
   async setTokens(lines: string): Promise<void> {
     await writeFile(join(this.#folder, 'tokens.csv'), lines)
   }
 
-  /** Writes events, through the API, as they are told at a time. */
-  async tell(events: readonly ToldEvent[], nowMs: number = Date.now()): Promise<void> {
-    for (const told of events) {
-      const event = coreEvent(told, nowMs)
+  /** Creates events through the API, with times relative to `nowMs`. */
+  async write(events: readonly PageEvent[], nowMs: number = Date.now()): Promise<void> {
+    for (const short of events) {
+      const event = coreEvent(short, nowMs)
       const { status, body } = await this.tidings.ask(
         `/api/v1/namespaces/${event.metadata.namespace}/events`,
         {
@@ -152,27 +156,53 @@ async function startReady(flags: readonly string[]): Promise<Tidings> {
 }
 
 function coreEvent(
-  told: ToldEvent,
+  short: PageEvent,
   nowMs: number,
 ): { readonly metadata: { readonly namespace: string } } {
-  const { namespace = 'shop', count = 1, overMinutes = 0, object } = told
+  const { namespace = 'shop', count = 1, overMinutes = 0, object } = short
   const [kind, name] = object.split('/')
-  const lastMs = nowMs - told.minutesAgo * 60_000
+  const lastMs = nowMs - short.minutesAgo * 60_000
   return {
     metadata: { generateName: 'told-', namespace },
-    type: told.type ?? 'Normal',
-    reason: told.reason,
-    message: told.note,
+    type: short.type ?? 'Normal',
+    reason: short.reason,
+    message: short.note,
     involvedObject: { kind, name, namespace },
-    source: { component: told.controller ?? 'kubelet' },
+    source: { component: short.controller ?? 'kubelet' },
     firstTimestamp: timeOf(lastMs - overMinutes * 60_000),
     lastTimestamp: timeOf(lastMs),
     count,
-    ...told.members,
+    ...short.members,
   } as { readonly metadata: { readonly namespace: string } }
 }
 
 /** Timestamps of core/v1 have whole seconds. */
 function timeOf(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}
+
+/** A server with these events and a browser, for all tests of a `describe`. */
+export function withPage(events: readonly PageEvent[]): {
+  readonly server: PageServer
+  readonly browser: TestBrowser
+} {
+  let server: PageServer
+  let browser: TestBrowser
+  before(async () => {
+    server = await PageServer.start()
+    browser = await TestBrowser.start()
+    await server.write(events)
+  })
+  after(async () => {
+    await browser[Symbol.asyncDispose]()
+    await server[Symbol.asyncDispose]()
+  })
+  return {
+    get server() {
+      return server
+    },
+    get browser() {
+      return browser
+    },
+  }
 }

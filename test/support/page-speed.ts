@@ -4,7 +4,7 @@ import type { TestPage } from './browser.ts'
 
 export interface Taken {
   readonly ms: number
-  /** Of that, until the first byte of the list, and of the histogram: the server and the network. */
+  /** The part until the first byte of the list, and of the histogram: server and network. */
   readonly listMs: number
   readonly barsMs: number
 }
@@ -73,7 +73,7 @@ export async function prepareMeter({ page }: TestPage): Promise<void> {
   await page.getByRole('navigation', { name: 'Views' }).waitFor()
 }
 
-/** From the end of the last script or style to the first rows and bars. */
+/** Measures from the end of the last script or style to the first rows and bars. */
 export async function firstPaint(page: Page, url: string): Promise<Taken> {
   await page.goto(url)
   return await page.evaluate<Taken>(`tidingsPainted(0).then((taken) => {
@@ -84,7 +84,7 @@ export async function firstPaint(page: Page, url: string): Promise<Taken> {
   })`)
 }
 
-/** From a change of the query, such as a filter, to the paint of its rows and bars. */
+/** Measures from a change of the query, such as a filter, to the paint of its rows and bars. */
 export async function changed(page: Page, search: string): Promise<Taken> {
   return await page.evaluate<Taken>(`tidingsGo(${JSON.stringify(search)})`)
 }

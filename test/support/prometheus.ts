@@ -110,6 +110,6 @@ export async function promtool(args: readonly string[], input = ''): Promise<voi
 
 function programOf(name: string): string {
   const path = join(programs, name)
-  assert.ok(existsSync(path), `there is no ${path}: npm run prometheus`)
+  assert.ok(existsSync(path), `there is no ${path}: npm run tools -- prometheus`)
   return path
 }

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from './eventually.ts'
+import { reservePort } from './ports.ts'
 
 const page = join(import.meta.dirname, '../../docs/how-to/proxies.md')
 
@@ -23,7 +23,7 @@ export function configurationIn(heading: string): string {
 }
 
 export interface ProxyOptions {
-  /** With the addresses and paths of the page. */
+  /** The configuration with the addresses and paths of the page. */
   readonly configuration: string
   /** Ports of the replicas 10.0.1.1, 10.0.1.2 and 10.0.1.3. */
   readonly ports: readonly number[]
@@ -111,24 +111,6 @@ export class RealProxy implements AsyncDisposable {
       await ended
     }
     await rm(this.#folder, { recursive: true, force: true })
-  }
-}
-
-/**
- * A port that was free a moment ago, for programs that need a given one. It is below the range that
- * the kernel assigns, so that it stays free while a program restarts.
- */
-export async function reservePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(20_000, 32_000)
-    const server = createServer().listen(port, '127.0.0.1')
-    try {
-      await once(server, 'listening')
-    } catch {
-      continue
-    }
-    await new Promise((resolve) => server.close(resolve))
-    return port
   }
 }
 

@@ -105,7 +105,7 @@ export class RawHttp2 {
     return client
   }
 
-  /** On a connection whose handshake has already begun. */
+  /** Takes a connection whose handshake has already begun. */
   static async over(socket: TLSSocket): Promise<RawHttp2> {
     await once(socket, 'secureConnect')
     socket.on('error', () => {})
@@ -141,7 +141,7 @@ export class RawHttp2 {
     await this.find((one) => one.type === FRAME.settings && (one.flags & FLAG.ack) === 0)
   }
 
-  /** In one write, so that the server is likely to get all of it in one read. */
+  /** Sends the frames in one write, so that the server is likely to get all of them in one read. */
   send(...frames: readonly Uint8Array[]): void {
     if (!this.socket.destroyed) this.socket.write(Buffer.concat(frames))
   }

@@ -3,7 +3,7 @@
  * jobs. About four of five have the old style of core/v1, with deprecated times and counts; the
  * others the new style, some with a series.
  */
-import { Random } from '../nightly/chaos/traffic/random.ts'
+import { Random } from './random.ts'
 import { type Happening, newStyle, oldStyle, type Subject } from './recorder-styles.ts'
 import type { WireEvent } from './wire-event.ts'
 
@@ -103,12 +103,20 @@ class World {
     const { namespace, name, node } = pod
     const owner = this.#object('ReplicaSet', namespace, pod.owner)
     this.#old({
-      ...{ about: owner, type: 'Normal', reason: 'SuccessfulCreate', firstMs: atMs },
-      ...{ note: `Created pod: ${name}`, by: 'replicaset-controller' },
+      about: owner,
+      type: 'Normal',
+      reason: 'SuccessfulCreate',
+      firstMs: atMs,
+      note: `Created pod: ${name}`,
+      by: 'replicaset-controller',
     })
     this.#new({
-      ...{ about: pod, type: 'Normal', reason: 'Scheduled', by: 'default-scheduler' },
-      ...{ note: `Successfully assigned ${namespace}/${name} to ${node}`, firstMs: atMs + 40 },
+      about: pod,
+      type: 'Normal',
+      reason: 'Scheduled',
+      by: 'default-scheduler',
+      note: `Successfully assigned ${namespace}/${name} to ${node}`,
+      firstMs: atMs + 40,
     })
     const image = `registry.example/${pod.owner}:v${this.#random.below(30)}`
     this.#kubelet(pod, atMs + 400, ['Normal', 'Pulling', `Pulling image "${image}"`])
@@ -132,8 +140,12 @@ class World {
       count: 2 + this.#random.below(40),
     }
     this.#new({
-      ...{ about: pod, type: 'Warning', reason: 'FailedScheduling', by: 'default-scheduler' },
-      ...{ note: `0/${NODES} nodes are available: ${NODES} Insufficient memory.`, firstMs: atMs },
+      about: pod,
+      type: 'Warning',
+      reason: 'FailedScheduling',
+      by: 'default-scheduler',
+      note: `0/${NODES} nodes are available: ${NODES} Insufficient memory.`,
+      firstMs: atMs,
       ...(this.#random.chance(0.6) ? { repeated } : {}),
     })
   }
@@ -142,8 +154,12 @@ class World {
     const note = 'MountVolume.SetUp failed for volume "data": timed out waiting for the condition'
     this.#kubelet(pod, atMs, ['Warning', 'FailedMount', note])
     this.#old({
-      ...{ about: pod, type: 'Normal', reason: 'SuccessfulAttachVolume', firstMs: atMs + 5_000 },
-      ...{ note: 'AttachVolume.Attach succeeded for volume "data"', by: 'attachdetach-controller' },
+      about: pod,
+      type: 'Normal',
+      reason: 'SuccessfulAttachVolume',
+      firstMs: atMs + 5_000,
+      note: 'AttachVolume.Attach succeeded for volume "data"',
+      by: 'attachdetach-controller',
     })
   }
 
@@ -154,7 +170,11 @@ class World {
     const created = `Created pod: ${job.name}-${this.#suffix(5)}`
     const isFailed = this.#random.chance(0.2)
     this.#old({
-      ...{ about: job, type: 'Normal', reason: 'SuccessfulCreate', note: created, by },
+      about: job,
+      type: 'Normal',
+      reason: 'SuccessfulCreate',
+      note: created,
+      by,
       firstMs: atMs,
     })
     const end = isFailed
@@ -186,8 +206,13 @@ class World {
     const scaler = this.#object('HorizontalPodAutoscaler', pod.namespace, pod.owner)
     const repeated = { lastMs: this.#later(atMs, HOUR_MS), count: 2 + this.#random.below(200) }
     this.#old({
-      ...{ about: scaler, type: 'Warning', reason: 'FailedGetResourceMetric', firstMs: atMs },
-      ...{ note: 'failed to get cpu utilization', by: 'horizontal-pod-autoscaler', repeated },
+      about: scaler,
+      type: 'Warning',
+      reason: 'FailedGetResourceMetric',
+      firstMs: atMs,
+      note: 'failed to get cpu utilization',
+      by: 'horizontal-pod-autoscaler',
+      repeated,
     })
   }
 

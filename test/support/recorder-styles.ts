@@ -26,7 +26,7 @@ export interface Happening {
   readonly repeated?: { readonly lastMs: number; readonly count: number }
 }
 
-/** In events.k8s.io form. Before Kubernetes 1.29 only the source names the controller. */
+/** Returns events.k8s.io form. Before Kubernetes 1.29 only the source names the controller. */
 export function oldStyle(what: Happening, name: string, namesController: boolean): WireEvent {
   const { by, host, firstMs, repeated } = what
   return {
@@ -71,7 +71,8 @@ export function asCore(event: WireEvent): WireEvent {
   return { ...Object.fromEntries(renamed), metadata, apiVersion: 'v1' }
 }
 
-const CORE_NAMES: Readonly<Record<string, string>> = {
+/** The names that core/v1 has for fields of events.k8s.io/v1, where they differ. */
+export const CORE_NAMES: Readonly<Record<string, string>> = {
   regarding: 'involvedObject',
   note: 'message',
   reportingController: 'reportingComponent',

@@ -16,7 +16,7 @@ const READY_MS_MAX = 30_000
  */
 export class Replicas implements AsyncDisposable {
   readonly etcd: EtcdCluster
-  /** Also for files of tests; removed at the end. */
+  /** Tests may add files; it is removed at the end. */
   readonly folder: string
   readonly #flags: readonly string[]
   readonly #servers: Tidings[] = []

@@ -20,7 +20,7 @@ export interface LoadOrder {
   readonly ms: number
   /** A later response counts as failed. */
   readonly deadlineMs: number
-  /** With a schedule: responses after its end count too. */
+  /** Whether responses after the end of the schedule count too. */
   readonly countsLate?: boolean
   /**
    * Sent in rotation. `NUMBER` in a path or body becomes one of a few hundred numbers, `UNIQUE` a

@@ -23,7 +23,7 @@ export class Replica {
   isPaused = false
   readonly #child: ChildProcess
   readonly #exited: Promise<unknown>
-  /** Until when it leads, according to its last report. */
+  /** The end of its term, according to its last report. */
   #until: number | undefined
 
   constructor(config: WorkerConfig) {
@@ -65,7 +65,7 @@ export class Replica {
     this.isPaused = false
   }
 
-  /** As on a shutdown; resolves to its exit code. */
+  /** Shuts the replica down; resolves to its exit code. */
   async stop(): Promise<number | null> {
     this.resume()
     this.#child.kill('SIGTERM')

@@ -3,13 +3,13 @@
  * Reports on standard output, one line of JSON each, until when it believes to lead, and which
  * events it deleted too early.
  */
-import { CachedStorage } from '../../src/cache/cached-storage.ts'
 import { EtcdClient } from '../../src/etcd/client.ts'
 import { silentLog } from '../../src/lib/log/log.ts'
 import { DEFAULT_RULE, RetentionPolicy } from '../../src/retention/policy.ts'
 import { Retention } from '../../src/retention/retention.ts'
 import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
 import type { EventStorage } from '../../src/storage/storage.ts'
+import { CachedEventStorage } from './cached-event-storage.ts'
 
 /** The configuration of a worker. */
 export interface WorkerConfig {
@@ -42,22 +42,23 @@ async function work(config: WorkerConfig): Promise<void> {
   const client = new EtcdClient({ endpoints: config.endpoints, defaultTimeoutMs: 5_000 })
   const wallTime = () => Date.now() + config.clockErrorMs
   const ending = new AbortController()
-  let cache: CachedStorage | undefined
+  let cache: CachedEventStorage | undefined
   const storage = new EtcdStorage({
     client,
     prefix: config.prefix,
     now: wallTime,
-    recall: (key) => cache?.recall(key),
     onCorrupt: (key) => {
       throw new Error(`not an event: ${key}`)
     },
   })
-  if (config.cached) cache = new CachedStorage({ inner: storage, log: silentLog })
+  if (config.cached) cache = new CachedEventStorage({ inner: storage, log: silentLog })
   const caching = cache?.run(ending.signal)
   await cache?.synced
+  const counted = watched(cache ?? storage, config.lifetimeMs)
   const retention = new Retention({
     client,
-    storage: watched(cache ?? storage, config.lifetimeMs),
+    storage: counted,
+    deletes: counted,
     recall: (key) => cache?.recall(key),
     prefix: config.prefix,
     replica: config.replica,

@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
-import { type ClientHttp2Session, connect } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { EventClient } from './event-client.ts'
 import type { Tidings } from './tidings.ts'
 
 type Verb = 'get' | 'create' | 'list'
@@ -9,31 +8,28 @@ export type Latencies = Readonly<Record<Verb, number[]>>
 
 const PAUSE_MS = 10
 const NAMESPACE = 'steady'
-const AUTHORIZATION = { authorization: 'Bearer root', 'content-type': 'application/json' }
 
 /** A client that gets, creates and lists events of a namespace over HTTP/2, one after the other. */
-export class SteadyClient implements AsyncDisposable {
+export class SteadyClient implements Disposable {
   static readonly verbs: readonly Verb[] = ['get', 'create', 'list']
-  readonly #session: ClientHttp2Session
+  readonly #client: EventClient
   #number = 0
 
   static async connect({ port, ca }: Tidings): Promise<SteadyClient> {
-    const session = connect(`https://127.0.0.1:${port}`, { ca })
-    await once(session, 'connect')
-    const client = new SteadyClient(session)
+    const client = new SteadyClient(await EventClient.open({ port, ca, token: 'root' }))
     for (let n = 0; n < 100; n++) await client.#create()
     return client
   }
 
-  private constructor(session: ClientHttp2Session) {
-    this.#session = session
+  private constructor(client: EventClient) {
+    this.#client = client
   }
 
   record(): Latencies {
     return { get: [], create: [], list: [] }
   }
 
-  /** For this long; the latencies are added to `into`. */
+  /** Sends requests for `ms` milliseconds and adds their latencies to `into`. */
   async run(ms: number, into?: Latencies): Promise<void> {
     const endsAt = performance.now() + ms
     const verbs = { get: this.#get, create: this.#create, list: this.#list }
@@ -47,9 +43,8 @@ export class SteadyClient implements AsyncDisposable {
     }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#session.close()
-    await once(this.#session, 'close')
+  [Symbol.dispose](): void {
+    this.#client[Symbol.dispose]()
   }
 
   readonly #get = (): Promise<void> => this.#ask(`/e${this.#number}`)
@@ -68,16 +63,13 @@ export class SteadyClient implements AsyncDisposable {
   }
 
   async #ask(path: string, body?: object): Promise<void> {
-    const stream = this.#session.request({
-      ':method': body === undefined ? 'GET' : 'POST',
-      ':path': `/api/v1/namespaces/${NAMESPACE}/events${path}`,
-      ...AUTHORIZATION,
+    const { status } = await this.#client.request({
+      method: body === undefined ? 'GET' : 'POST',
+      path: `/api/v1/namespaces/${NAMESPACE}/events${path}`,
+      headers: { 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
-    stream.end(body === undefined ? undefined : JSON.stringify(body))
-    const [headers] = await once(stream, 'response')
-    stream.resume()
-    await once(stream, 'end')
-    if (headers[':status'] >= 300) throw new Error(`${path}: status ${headers[':status']}`)
+    if (status >= 300) throw new Error(`${path}: status ${status}`)
   }
 }
 

@@ -18,7 +18,7 @@ export class Replica implements AsyncDisposable {
 
   constructor(
     etcd: Pick<EtcdCluster, 'endpoints'>,
-    options?: Partial<Pick<EtcdStorageOptions, 'groupCommit' | 'recall'>>,
+    options?: Pick<EtcdStorageOptions, 'groupCommit'>,
   ) {
     this.client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 10_000 })
     const quotaAlarm = new QuotaAlarm({

@@ -28,7 +28,7 @@ export class Stranger implements Disposable {
     return (await this.#client.range({ key: Buffer.from(key) })).kvs[0]?.value
   }
 
-  /** Like `etcdctl del --prefix`. */
+  /** Does what `etcdctl del --prefix` does. */
   async deleteAll(prefix: string): Promise<void> {
     const key = Buffer.from(prefix)
     const { kvs } = await this.#client.range({ key, rangeEnd: prefixEnd(key), keysOnly: true })

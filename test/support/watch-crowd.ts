@@ -29,7 +29,7 @@ export interface CrowdReport {
   /** The sum over all watchers. */
   readonly frames: number
   readonly sinceSentMs: Percentiles
-  /** From the response to the create until a watcher received it; 0 when that was earlier. */
+  /** Time from the response to the create until a watcher received it; 0 if it received it earlier. */
   readonly sinceAnsweredMs: Percentiles
 }
 

@@ -20,7 +20,7 @@ export class Watched implements AsyncDisposable {
     return this.frames.map(({ type, object }) => `${type} ${object.metadata.name}`)
   }
 
-  /** As when the client disconnects, or the server shuts down. */
+  /** Ends the watch as a client does that disconnects, or a server that shuts down. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#end.abort()
     await this.ended.catch(() => {})

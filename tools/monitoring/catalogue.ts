@@ -11,30 +11,33 @@ import { PROXY_REFUSALS } from '../../src/http/connections/proxied-connections.t
 import { HELD_KINDS } from '../../src/lib/client-memory/held-kinds.ts'
 import { HELD_LIMITS } from '../../src/lib/client-memory/holding.ts'
 import { SOURCE_DIMENSIONS } from '../../src/registry/top-sources.ts'
-import { showChanges, showTopSources } from '../../src/server/metrics/accounts.ts'
-import { watchAudit } from '../../src/server/metrics/audit.ts'
+import {
+  registerChangeMetrics,
+  registerTopSourceMetrics,
+} from '../../src/server/metrics/accounts.ts'
+import { registerAuditMetrics } from '../../src/server/metrics/audit.ts'
 import {
   consistentReadObserver,
-  watchCache,
-  watchRunCache,
+  registerCacheMetrics,
+  registerRunCacheMetrics,
 } from '../../src/server/metrics/cache.ts'
-import { showCertificates } from '../../src/server/metrics/certificates.ts'
+import { registerCertificateMetrics } from '../../src/server/metrics/certificates.ts'
 import {
-  showClientNumbers,
-  showMemory,
-  showMemoryLimit,
-  showWaitingConnections,
+  registerClientMemoryMetrics,
+  registerClientNumberMetrics,
+  registerMemoryLimitMetrics,
+  registerWaitingConnectionMetrics,
   stalledCounter,
 } from '../../src/server/metrics/client-memory.ts'
 import {
   ClusterLabels,
   countByCluster,
-  showClusterEvents,
+  registerClusterEventMetrics,
 } from '../../src/server/metrics/clusters.ts'
-import { showFiles } from '../../src/server/metrics/files.ts'
+import { registerFileMetrics } from '../../src/server/metrics/files.ts'
 import { healthRegistry } from '../../src/server/metrics/health.ts'
-import { watchMirrors } from '../../src/server/metrics/mirrors.ts'
-import { showBuild, showProcess } from '../../src/server/metrics/process.ts'
+import { registerMirrorMetrics } from '../../src/server/metrics/mirrors.ts'
+import { registerBuildMetrics, registerProcessMetrics } from '../../src/server/metrics/process.ts'
 import {
   endedWatchCounter,
   handshakeErrorCounter,
@@ -44,14 +47,14 @@ import {
 import {
   eventRateCounter,
   limitsObserver,
-  showLimits,
-  showRefused,
-  showRequests,
+  registerLimitMetrics,
+  registerRefusedCallerMetrics,
+  registerRequestMetrics,
 } from '../../src/server/metrics/requests.ts'
-import { watchRetention } from '../../src/server/metrics/retention.ts'
+import { registerRetentionMetrics } from '../../src/server/metrics/retention.ts'
 import { openRunQueue } from '../../src/server/metrics/run-queue.ts'
 import { StorageMetrics } from '../../src/server/metrics/storage.ts'
-import { showTracing } from '../../src/server/records/tracing.ts'
+import { registerTracingMetrics } from '../../src/server/records/tracing.ts'
 
 /** A metric as its definition describes it. */
 export interface DescribedMetric {
@@ -87,17 +90,17 @@ const TOPICS: readonly TopicSource[] = [
     title: 'Requests',
     note: 'A watch counts when it ends; until then it is in `apiserver_longrunning_requests`.',
     register: into((registry) => {
-      showRequests(unread(), registry)
+      registerRequestMetrics(unread(), registry)
       countByCluster(unread(), new ClusterLabels('local'), registry)
     }),
   },
   {
-    title: 'What became of events',
+    title: 'Event changes',
     note: `Add up all replicas: [what the numbers must add up to](../how-to/monitor.md#account-for-every-event). Dimensions of \`tidings_top_source_rate\`: ${list(SOURCE_DIMENSIONS)}.`,
     register: into((registry) => {
-      showChanges(unread(), registry)
-      showTopSources(unread(), registry)
-      showClusterEvents(unread(), new ClusterLabels('local'), registry)
+      registerChangeMetrics(unread(), registry)
+      registerTopSourceMetrics(unread(), registry)
+      registerClusterEventMetrics(unread(), new ClusterLabels('local'), registry)
     }),
   },
   {
@@ -105,8 +108,8 @@ const TOPICS: readonly TopicSource[] = [
     note: `Reasons of \`tidings_authentication_failures_total\`: ${list(REFUSALS)}; the last two are a 503, since a webhook or the API server of the cluster could not decide. Requests that are not permitted are \`apiserver_request_total{code="403"}\`. Reasons of \`tidings_proxy_header_errors_total\`: ${list(PROXY_REFUSALS)}.`,
     register: into((registry) => {
       limitsObserver(registry, unread())
-      showRefused(unread(), registry)
-      showLimits(unread(), registry)
+      registerRefusedCallerMetrics(unread(), registry)
+      registerLimitMetrics(unread(), registry)
       eventRateCounter(registry)
       refusalCounter(registry)
       handshakeErrorCounter(registry)
@@ -118,18 +121,18 @@ const TOPICS: readonly TopicSource[] = [
     title: 'Memory held for clients',
     note: `Kinds: ${list(HELD_KINDS)}. Limits: ${list(HELD_LIMITS)}.`,
     register: into((registry) => {
-      showMemory(unread(), registry)
-      showMemoryLimit(MEMORY_PARTS, registry)
-      showClientNumbers(CLIENT_NUMBERS, registry)
-      showWaitingConnections(unread(), registry)
+      registerClientMemoryMetrics(unread(), registry)
+      registerMemoryLimitMetrics(MEMORY_PARTS, registry)
+      registerClientNumberMetrics(CLIENT_NUMBERS, registry)
+      registerWaitingConnectionMetrics(unread(), registry)
       stalledCounter(registry)
     }),
   },
   {
     title: 'Cache and watches',
     register: into((registry) => {
-      watchCache(unread(), registry, GROUP)
-      watchRunCache(unread(), registry)
+      registerCacheMetrics(unread(), registry, GROUP)
+      registerRunCacheMetrics(unread(), registry)
       consistentReadObserver(registry, GROUP)
       openRunQueue(registry)
     }),
@@ -137,39 +140,41 @@ const TOPICS: readonly TopicSource[] = [
   {
     title: 'etcd',
     note: 'Kubernetes has deprecated `apiserver_storage_objects` in 1.34; it is here for as long as Kubernetes has it.',
-    register: into((registry) => new StorageMetrics(registry, GROUP).watch(unread(), registry)),
+    register: into((registry) =>
+      new StorageMetrics(registry, GROUP).registerGauges(unread(), registry),
+    ),
   },
   {
     title: 'Retention',
-    register: into((registry) => watchRetention(unread(), registry)),
+    register: into((registry) => registerRetentionMetrics(unread(), registry)),
   },
   {
     title: 'Mirrors',
     note: 'Only with `--clusters-file`.',
-    register: into((registry) => watchMirrors(unread(), registry)),
+    register: into((registry) => registerMirrorMetrics(unread(), registry)),
   },
   {
     title: 'Files and certificates',
     register: into((registry) => {
-      showFiles(registry)
-      showCertificates(registry, unread())
+      registerFileMetrics(registry)
+      registerCertificateMetrics(registry, unread())
     }),
   },
   {
     title: 'Audit log',
     note: 'Only with `--audit-policy-file`.',
-    register: into((registry) => watchAudit(unread(), unread(), registry)),
+    register: into((registry) => registerAuditMetrics(unread(), unread(), registry)),
   },
   {
     title: 'Traces',
     note: 'Only with `--tracing-config-file`.',
-    register: into((registry) => showTracing(unread(), unread(), registry)),
+    register: into((registry) => registerTracingMetrics(unread(), unread(), registry)),
   },
   {
     title: 'Process',
     register: into((registry) => {
-      showBuild(registry)
-      showProcess(registry)
+      registerBuildMetrics(registry)
+      registerProcessMetrics(registry)
     }),
   },
   {

@@ -21,7 +21,7 @@ export interface Panel {
   readonly isStacked?: true
   /** Values below 0 mean something. */
   readonly isSigned?: true
-  /** From these values on it is yellow, then red. */
+  /** Thresholds from which the panel turns yellow, then red. */
   readonly limits?: readonly [yellow: number, red: number]
 }
 

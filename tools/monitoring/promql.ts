@@ -29,9 +29,23 @@ const KEYWORDS = new Set(['and', 'or', 'unless', 'bool', 'offset', 'inf', 'nan']
 const GROUPING = new Set(['by', 'without', 'on', 'ignoring', 'group_left', 'group_right'])
 /** The functions and aggregations that our expressions use. */
 const FUNCTIONS = new Set([
-  ...['abs', 'absent', 'changes', 'clamp_max', 'count', 'histogram_quantile', 'increase'],
-  ...['label_replace', 'max', 'max_over_time', 'min', 'rate', 'sum', 'time', 'timestamp'],
-  ...['topk', 'vector'],
+  'abs',
+  'absent',
+  'changes',
+  'clamp_max',
+  'count',
+  'histogram_quantile',
+  'increase',
+  'label_replace',
+  'max',
+  'max_over_time',
+  'min',
+  'rate',
+  'sum',
+  'time',
+  'timestamp',
+  'topk',
+  'vector',
 ])
 const WORD =
   /"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\{(?:"(?:[^"\\]|\\.)*"|[^}"])*\}|[a-zA-Z_:][\w:]*|\d[\w.]*|\(|\)/g

@@ -18,7 +18,7 @@ export const OVERVIEW: Row = {
     {
       title: 'Failed requests',
       description:
-        'Share of the requests for events with a 5xx, without watches. Objective: less than 0.1 %.',
+        'Share of requests for events with a 5xx, excluding watches. Objective: less than 0.1 %.',
       unit: 'percentunit',
       isNumber: true,
       limits: [0.001, 0.01],
@@ -30,7 +30,7 @@ export const OVERVIEW: Row = {
     {
       title: 'Slow requests',
       description:
-        'Share of the requests that take longer than 1 s for a single event, or 30 s for a list. Objective: less than 1 %.',
+        'Share of requests that take longer than 1 s for a single event, or 30 s for a list. Objective: less than 1 %.',
       unit: 'percentunit',
       isNumber: true,
       limits: [0.01, 0.1],
@@ -42,7 +42,7 @@ export const OVERVIEW: Row = {
     {
       title: 'Cache behind etcd',
       description:
-        'The longest time since a replica has heard from etcd. Above a few seconds its watchers get nothing.',
+        'The longest time since a replica received anything from etcd. Above a few seconds its watchers receive nothing.',
       unit: 's',
       isNumber: true,
       limits: [2, 10],
@@ -58,8 +58,7 @@ export const OVERVIEW: Row = {
     },
     {
       title: 'Busiest replica',
-      description:
-        'How much of the time the event loop works. A replica serves requests on one core.',
+      description: 'Event loop utilization. A replica serves requests on one core.',
       unit: 'percentunit',
       isNumber: true,
       limits: [0.7, 0.9],
@@ -81,7 +80,7 @@ export const TRAFFIC: Row = {
     {
       title: 'Responses by code',
       description:
-        'All requests, also those for health and metrics. 429: see "Limits and refusals". 5xx: see the runbook, TidingsErrors.',
+        'All requests, including those for health and metrics. 429: see "Limits and refusals". 5xx: see the runbook, TidingsErrors.',
       unit: 'reqps',
       isStacked: true,
       queries: rateBy('code', 'apiserver_request_total'),
@@ -107,9 +106,9 @@ export const TRAFFIC: Row = {
       queries: rateBy('cluster', 'tidings_cluster_requests_total'),
     },
     {
-      title: 'Changes of events',
+      title: 'Event changes',
       description:
-        'Events created, updated and deleted, by who wanted it. An unknown outcome means that etcd did not respond.',
+        'Events created, updated and deleted, by writer. An unknown outcome means that etcd did not respond.',
       unit: 'wps',
       queries: rateBy('writer, change, outcome', 'tidings_event_changes_total'),
     },
@@ -123,7 +122,7 @@ export const TRAFFIC: Row = {
     {
       title: 'Who writes most',
       description:
-        'Writes of events per second of the first controllers, namespaces, reasons and users. Empty while nobody writes once a second. Runbook: TidingsFlood.',
+        'Event writes per second of the top controllers, namespaces, reasons and users. Empty while nobody writes once a second. Runbook: TidingsFlood.',
       unit: 'wps',
       // Every replica sees the writes of all; users are those of the replica.
       queries: [
@@ -152,21 +151,21 @@ export const LATENCY: Row = {
   panels: [
     {
       title: 'Single events, 99th percentile',
-      description: 'Objective: 1 s. If all verbs are slow, look at etcd and at the event loop.',
+      description: 'Objective: 1 s. If all verbs are slow, check etcd and the event loop.',
       unit: 's',
       limits: [0.5, 1],
       queries: quantile(0.99, { histogram: SLI, by: 'verb', matchers: SINGLE }),
     },
     {
       title: 'Lists and collection deletes, 99th percentile',
-      description: 'Objective: 30 s. The time that a client needs to read a list counts.',
+      description: 'Objective: 30 s. Includes the time that a client takes to read a list.',
       unit: 's',
       limits: [10, 30],
       queries: quantile(0.99, { histogram: SLI, by: 'verb', matchers: MANY }),
     },
     {
       title: 'Median by verb',
-      description: 'What most requests take.',
+      description: 'The latency of a typical request.',
       unit: 's',
       queries: quantile(0.5, {
         histogram: 'apiserver_request_duration_seconds',
@@ -192,7 +191,7 @@ export const LATENCY: Row = {
     },
     {
       title: 'Wait for a slot, 99th percentile',
-      description: 'Only of requests that had to wait; those with execute="false" got 429.',
+      description: 'Only requests that had to wait; those with execute="false" got 429.',
       unit: 's',
       queries: quantile(0.99, {
         histogram: 'apiserver_flowcontrol_request_wait_duration_seconds',
@@ -200,7 +199,7 @@ export const LATENCY: Row = {
       }),
     },
     {
-      title: 'Wait of consistent reads for the cache, 99th percentile',
+      title: 'Consistent reads waiting for the cache, 99th percentile',
       description: 'How long reads of the newest state wait until the cache has reached it.',
       unit: 's',
       queries: quantile(0.99, {
@@ -216,7 +215,7 @@ export const WATCHES: Row = {
   panels: [
     {
       title: 'Running watches',
-      description: 'By replica. Those that wait have received every change; the others are behind.',
+      description: 'By replica. Waiting watches have received every change; the others are behind.',
       unit: 'short',
       queries: [
         ...one('sum by (instance) (apiserver_longrunning_requests{S})', '{{instance}} running'),
@@ -225,7 +224,7 @@ export const WATCHES: Row = {
     },
     {
       title: 'Changes received and delivered',
-      description: 'Changes from etcd, and deliveries of them to watchers.',
+      description: 'Changes from etcd, and their deliveries to watchers.',
       unit: 'ops',
       queries: [
         ...one(
@@ -241,14 +240,14 @@ export const WATCHES: Row = {
     {
       title: 'Cache behind etcd',
       description:
-        'Time since each replica has heard from etcd; it asks every second. Runbook: TidingsLags.',
+        'Time since each replica received anything from etcd, which it asks every second. Runbook: TidingsLags.',
       unit: 's',
       limits: [2, 10],
       queries: one('tidings_follower_lag_seconds{S}'),
     },
     {
       title: 'Watches that lost access',
-      description: 'Ended since their user, token or role was removed, or could not be checked.',
+      description: 'Ended because their user, token or role was removed, or could not be checked.',
       unit: 'ops',
       queries: rateBy('reason', 'tidings_watches_ended_total'),
     },

@@ -7,19 +7,19 @@ export const MIRRORS: Row = {
     {
       title: 'State',
       description:
-        'Of the mirror of each cluster: Waiting, Syncing, Following or Stalled. Runbook: TidingsMirrorStalled.',
+        'State of each mirror: Waiting, Syncing, Following or Stalled. Runbook: TidingsMirrorStalled.',
       unit: 'short',
       queries: one('max by (cluster, state) (tidings_mirror_state{S})', '{{cluster}} {{state}}'),
     },
     {
-      title: 'Behind the cluster',
-      description: 'How long ago everything that the cluster had then was stored.',
+      title: 'Mirror lag',
+      description: 'How long ago the mirror last had everything that the cluster had.',
       unit: 's',
       limits: [10, 60],
       queries: one('max by (cluster) (tidings_mirror_lag_seconds{S})', '{{cluster}}'),
     },
     {
-      title: 'Events by what became of them',
+      title: 'Events by result',
       description:
         'too-large, invalid and unreadable were dropped. Runbook: TidingsMirrorDropsEvents.',
       unit: 'ops',
@@ -28,14 +28,14 @@ export const MIRRORS: Row = {
     {
       title: 'Failed requests to the cluster',
       description:
-        'expired: it lists again; unavailable: it retries; refused: somebody has to act.',
+        'expired: the mirror lists again; unavailable: it retries; refused: an operator has to act.',
       unit: 'ops',
       queries: rateBy('cluster, kind', 'tidings_mirror_origin_failures_total'),
     },
     {
       title: 'Lists, watches and repeated writes',
       description:
-        'A list at each start only; writes that were fenced off belong to a replica that lost an election.',
+        'Lists are normal only at a start; fenced writes are those of a replica that lost an election.',
       unit: 'ops',
       queries: [
         ...one(
@@ -76,20 +76,20 @@ export const PROCESS: Row = {
     {
       title: 'Event loop busy',
       description:
-        'Above 90 % every request of the replica waits for others. Runbook: TidingsEventLoopBusy.',
+        'Above 90 % every request to the replica is slow. Runbook: TidingsEventLoopBusy.',
       unit: 'percentunit',
       limits: [0.7, 0.9],
       queries: one('rate(nodejs_eventloop_active_seconds_total{S}[$__rate_interval])'),
     },
     {
       title: 'CPU',
-      description: 'Cores in use, garbage collection and TLS of other threads included.',
+      description: 'Cores in use, including garbage collection and TLS on other threads.',
       unit: 'short',
       queries: one('rate(process_cpu_seconds_total{S}[$__rate_interval])'),
     },
     {
       title: 'Event loop delay, 99th percentile',
-      description: 'How long the loop was blocked at a time, since the last scrape.',
+      description: 'How long the loop was blocked without a break, since the last scrape.',
       unit: 's',
       limits: [0.05, 0.25],
       queries: one('nodejs_eventloop_lag_p99_seconds{S}'),
@@ -97,7 +97,7 @@ export const PROCESS: Row = {
     {
       title: 'Wait for a time slice, 99th percentile',
       description:
-        'How long searches and encodings of users waited for others at each step; tidings_run_queue_users has how many users took turns.',
+        'How long searches and encodings of users waited for others at each step; tidings_run_queue_users is the number of users that took turns.',
       unit: 's',
       limits: [0.1, 1],
       queries: [
@@ -108,7 +108,7 @@ export const PROCESS: Row = {
       ],
     },
     {
-      title: 'Work that waits for a time slice',
+      title: 'Work waiting for a time slice',
       description:
         'Searches and encodings, the users who compete, and turns of the event loop with slices.',
       unit: 'short',
@@ -157,7 +157,7 @@ export const PROCESS: Row = {
     {
       title: 'Files in use',
       description:
-        'By flag: 0 while the content of a file cannot be used, and the time since it last could. Runbook: TidingsFileNotInUse.',
+        'By flag: 0 while the content of a file is invalid, and the time since it was last valid. Runbook: TidingsFileNotInUse.',
       unit: 'short',
       queries: [
         ...one('min by (flag) (tidings_file_last_reload_successful{S})', '{{flag}} in use'),
@@ -169,7 +169,7 @@ export const PROCESS: Row = {
     },
     {
       title: 'Audit log',
-      description: 'Lines, and what was lost, failed or only counted. Runbook: TidingsAuditFails.',
+      description: 'Lines written, lost, failed, or only counted. Runbook: TidingsAuditFails.',
       unit: 'ops',
       queries: [
         ...one('sum(rate(apiserver_audit_event_total{S}[$__rate_interval]))', 'lines'),
@@ -179,7 +179,7 @@ export const PROCESS: Row = {
       ],
     },
     {
-      title: 'Audit lines that wait',
+      title: 'Audit lines waiting',
       description: 'More than a few KiB for longer than a scrape: a slow disk.',
       unit: 'bytes',
       queries: one('tidings_audit_waiting_bytes{S}'),
@@ -187,7 +187,7 @@ export const PROCESS: Row = {
     {
       title: 'Spans',
       description:
-        'Of traces: exported, and dropped by reason, since the collector is slow or down.',
+        'Exported spans, and dropped ones by reason; the collector is then slow or down.',
       unit: 'ops',
       queries: [
         ...one('sum(rate(tidings_tracing_spans_exported_total{S}[$__rate_interval]))', 'exported'),
@@ -198,8 +198,8 @@ export const PROCESS: Row = {
       ],
     },
     {
-      title: 'Spans that wait',
-      description: 'For their export. The queue has room for 4096.',
+      title: 'Spans waiting',
+      description: 'Spans queued for export. The queue holds 4096.',
       unit: 'short',
       queries: one('tidings_tracing_waiting_spans{S}'),
     },

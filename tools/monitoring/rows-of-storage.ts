@@ -1,4 +1,4 @@
-/** Rows of the dashboard about where events are kept: memory, etcd, retention. */
+/** Rows of the dashboard about where events are stored: memory, etcd, retention. */
 import { one, quantile, type Row, rateBy } from './panel.ts'
 
 export const MEMORY: Row = {
@@ -7,7 +7,7 @@ export const MEMORY: Row = {
     {
       title: 'Resident memory',
       description:
-        'Of each process, and the limit: --memory-limit, the control group or the machine. How to size it: docs/how-to/size.md.',
+        'Memory of each process, and its limit: --memory-limit, the control group or the machine. How to size it: docs/how-to/size.md.',
       unit: 'bytes',
       queries: [
         ...one('process_resident_memory_bytes{S}'),
@@ -28,7 +28,7 @@ export const MEMORY: Row = {
     },
     {
       title: "Heap and V8's external memory",
-      description: 'Events are kept outside the heap.',
+      description: 'Events are stored outside the heap.',
       unit: 'bytes',
       queries: [
         ...one('nodejs_heap_size_used_bytes{S}', '{{instance}} heap'),
@@ -46,7 +46,7 @@ export const MEMORY: Row = {
       ],
     },
     {
-      title: 'Recent changes kept for watchers',
+      title: 'Recent changes for watchers',
       description: 'A watch that resumes from an older change is served from etcd.',
       unit: 'short',
       queries: [
@@ -55,7 +55,7 @@ export const MEMORY: Row = {
       ],
     },
     {
-      title: 'Hits of the cache',
+      title: 'Cache hits',
       description:
         'Consistent reads by whether the cache served them, and reused encoded parts of lists.',
       unit: 'ops',
@@ -112,13 +112,13 @@ export const ETCD: Row = {
       ],
     },
     {
-      title: 'Writes that wait for a transaction',
+      title: 'Writes waiting for a transaction',
       description: 'If this does not return to 0, etcd is the bottleneck.',
       unit: 'short',
       queries: one('tidings_waiting_writes{S}'),
     },
     {
-      title: 'Size of the writes that wait',
+      title: 'Size of the waiting writes',
       description: 'Events that clients have sent and etcd does not have yet.',
       unit: 'bytes',
       queries: one('tidings_waiting_writes_bytes{S}'),
@@ -126,14 +126,13 @@ export const ETCD: Row = {
     {
       title: 'Writes per transaction',
       description:
-        'Writes share transactions under load; a median of 1 means that there is little of it.',
+        'Writes share transactions under load; a median of 1 means that there is little load.',
       unit: 'short',
       queries: quantile(0.5, { histogram: 'tidings_commit_operations', by: 'instance' }),
     },
     {
       title: 'Values that cannot be read',
-      description:
-        'Values under keys of events that are not events. Runbook: TidingsUnreadableValues.',
+      description: 'Values under event keys that are not events. Runbook: TidingsUnreadableValues.',
       unit: 'short',
       limits: [1, 10],
       queries: one('max by (fault) (tidings_unreadable_values{S})', '{{fault}}'),
@@ -184,7 +183,7 @@ export const RETENTION: Row = {
       title: 'Clocks',
       isSigned: true,
       description:
-        "How far each wall clock is ahead of the sweeper's, and how much longer events stay since their age is not proved.",
+        "How far each wall clock is ahead of the sweeper's, and how much longer events stay because their age is not proved.",
       unit: 's',
       queries: [
         ...one('tidings_clock_skew_seconds{S}', '{{instance}} ahead'),

@@ -41,7 +41,7 @@ export function packFolder(folder: string, file: string): void {
   moveFile(`${tar}.gz`, file)
 }
 
-/** From another filesystem too; nobody finds half a file under the new name. */
+/** Moves a file, across filesystems too; nobody finds half a file under the new name. */
 function moveFile(from: string, to: string): void {
   const part = `${to}.part`
   copyFileSync(from, part)

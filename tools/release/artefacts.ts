@@ -23,7 +23,7 @@ run('npm', 'run', '--silent', 'dist', '--', '--arch=arm64')
 // Makes the archive for x64 first.
 run('npm', 'run', '--silent', 'image')
 run('node', '--test', 'test/nightly/release/image.test.ts')
-if (!existsSync(HELM)) run('npm', 'run', '--silent', 'helm')
+if (!existsSync(HELM)) run('npm', 'run', '--silent', 'tools', '--', 'helm')
 run('npm', 'run', '--silent', 'chart')
 const notes = join(releaseFolder, `tidings-${version}-notes.md`)
 writeFileSync(notes, notesOf(readFileSync(join(root, 'CHANGELOG.md'), 'utf8')))

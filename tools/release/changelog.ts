@@ -10,7 +10,7 @@ interface Section {
   /** Where the heading begins and the section ends. */
   readonly start: number
   readonly end: number
-  /** Without the heading. */
+  /** The section without its heading. */
   readonly body: string
 }
 

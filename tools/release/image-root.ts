@@ -33,13 +33,13 @@ const PACKAGES = [
 const LIBRARIES =
   /^(ld-linux-.*\.so\.\d|lib(c|m|dl|pthread|rt|resolv)\.so\.\d|libgcc_s\.so\.1|libstdc\+\+\.so\.6.*)$/
 
-/** By Node's name of the processor. */
+/** Keyed by Node's name of the processor. */
 const DEBIAN: Readonly<Record<Architecture, { name: string; triplet: string; loader: string }>> = {
   x64: { name: 'amd64', triplet: 'x86_64-linux-gnu', loader: 'usr/lib64/ld-linux-x86-64.so.2' },
   arm64: { name: 'arm64', triplet: 'aarch64-linux-gnu', loader: 'usr/lib/ld-linux-aarch64.so.1' },
 }
 
-/** Of the archive: what an image does not need. Its launcher needs a shell. */
+/** Files of the archive that an image does not need; the launcher, for one, needs a shell. */
 const LEFT_OUT = [
   'bin',
   'charts',

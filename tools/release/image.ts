@@ -14,7 +14,7 @@ import { ARCHITECTURES, type Architecture } from './node-package.ts'
 import { commitHash, commitSeconds, packageJson, releaseFolder, root } from './project.ts'
 import { archiveName } from './staging.ts'
 
-/** By Node's name of the processor. */
+/** Go's names of processors, keyed by Node's. */
 const GO_NAMES: Readonly<Record<Architecture, string>> = { x64: 'amd64', arm64: 'arm64' }
 
 const { values } = parseArgs({
@@ -86,7 +86,7 @@ function build(wanted: Architecture): void {
   )
 }
 
-/** With a storage of its own: nothing of earlier builds is used, and nothing stays. */
+/** Runs buildah on a temporary storage: it reuses nothing of earlier builds and leaves nothing behind. */
 function buildah(command: string, ...args: readonly string[]): void {
   const storage = ['--storage-driver=vfs', `--root=${work}/storage`, `--runroot=${work}/run`]
   execFileSync('buildah', [...storage, command, ...args], {

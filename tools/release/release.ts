@@ -148,7 +148,7 @@ function makeTag(): void {
   print(`${tag} is ${head}`)
 }
 
-/** In a clone of HEAD, which is called main there. What would be refused is shown. */
+/** Makes the release in a clone whose main is HEAD, and prints the problems that would stop a real one. */
 function dryRun(): void {
   const clone = mkdtempSync(join(tmpdir(), 'tidings-release-'))
   try {

@@ -16,7 +16,7 @@ export interface RuntimePackage {
   readonly version: string
   readonly licence: string
   readonly reason: string
-  /** In the project and, for packages of the program, in a release: such as `node_modules/pino`. */
+  /** The path in the project and, for packages of the program, in a release: `node_modules/jose`. */
   readonly path: string
 }
 
@@ -29,7 +29,7 @@ export interface LockEntry {
 }
 
 export type LockedPackages = Readonly<Record<string, LockEntry>>
-/** By name of the package. */
+/** Keyed by package name. */
 export type Purposes = ReadonlyMap<string, string>
 
 /** The packages of the program; throws when one of them has no licence or no reason. */
@@ -45,7 +45,7 @@ export function pagePackages(): readonly RuntimePackage[] {
   return checked(builtPackagesOf(locked, purposes, JSON.parse(text)))
 }
 
-/** In the order of their paths. */
+/** Returns the packages sorted by path. */
 export function packagesOf(locked: LockedPackages, purposes: Purposes): readonly RuntimePackage[] {
   const entries = Object.entries(locked).filter(([path, { dev }]) => path !== '' && dev !== true)
   return described(entries, purposes)

@@ -9,7 +9,7 @@ import { npm } from './npm.ts'
 import { commitSeconds, packageJson, root } from './project.ts'
 import { pagePackages, type RuntimePackage, runtimePackages } from './runtime-packages.ts'
 
-/** Of a component that is not installed, but built into the scripts and styles of the page. */
+/** Marks a component that is not installed but built into the scripts and styles of the page. */
 const IN_PAGE = { name: 'tidings:built-into', value: 'dist/ui' }
 
 export interface Component {

@@ -4,7 +4,7 @@ export interface Semver {
   readonly major: number
   readonly minor: number
   readonly patch: number
-  /** As `rc.1`; undefined for a release. */
+  /** Such as `rc.1`; undefined for a release. */
   readonly preRelease: string | undefined
 }
 
@@ -23,7 +23,7 @@ export function versionsAfter({ major, minor, patch, preRelease }: Semver): read
   return [...own, `${major}.${minor}.${patch + 1}`, `${major}.${minor + 1}.0`, `${major + 1}.0.0`]
 }
 
-/** Without its pre-release: 1.2.0-rc.1 may be released whenever 1.2.0 may. */
+/** Drops the pre-release: 1.2.0-rc.1 may be released whenever 1.2.0 may. */
 export function releaseOf({ major, minor, patch }: Semver): string {
   return `${major}.${minor}.${patch}`
 }

@@ -12,7 +12,7 @@ import { packageJson, root } from './project.ts'
 import { pagePackages, runtimePackages } from './runtime-packages.ts'
 import { sbom } from './sbom.ts'
 
-/** From the checkout, to the place in the archive. */
+/** Paths in the archive, keyed by paths in the checkout. */
 const COPIES: Readonly<Record<string, string>> = {
   'tools/release/files/tidings': 'bin/tidings',
   'tools/release/files/trial': 'share/trial',

@@ -3,7 +3,7 @@ import './styles/shell.css'
 import { render } from 'preact'
 import { App } from './app/app.tsx'
 import { startTheme } from './app/theme.ts'
-// The last one: it overrides the others.
+// Imported last, since it overrides the others.
 import './styles/forced-colours.css'
 
 const root = document.getElementById('page')

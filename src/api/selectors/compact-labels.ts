@@ -1,13 +1,12 @@
 import { ownText } from '../../lib/text/own-text.ts'
 import { keyEndIn } from '../../lib/text/sorted-text.ts'
 
-/** With fewer labels than this, the object itself is used. */
+/** An object with fewer labels is used as it is. */
 const COMPACT_MIN = 64
 
-/** The labels of an object, for selectors. */
 export type Labels = Readonly<Record<string, string>> | CompactLabels
 
-/** Names come from clients, so a name may be inherited; but no inherited member is a string. */
+/** A name from a client may be that of an inherited member, but none of those is a string. */
 export function labelOf(labels: Labels, name: string): string | undefined {
   if (labels instanceof CompactLabels) return labels.get(name)
   const value: unknown = labels[name]
@@ -15,8 +14,8 @@ export function labelOf(labels: Labels, name: string): string | undefined {
 }
 
 /**
- * For labels that stay in memory: a compact form takes the size of its text, an object six times
- * that.
+ * Compacts labels that stay in memory: the compact form takes the size of its text, an object six
+ * times that.
  */
 export function compactLabels(labels: Readonly<Record<string, string>>): Labels {
   const names = Object.keys(labels)
@@ -25,7 +24,7 @@ export function compactLabels(labels: Readonly<Record<string, string>>): Labels 
     .sort()
     .map((name) => `${name}\0${labels[name]}`)
     .join('\n')}\n`
-  // No valid label contains these characters, but one that another program wrote may.
+  // No valid label contains these characters, but a label that another program wrote may.
   const isPlain = count(text, '\n') === names.length + 1 && count(text, '\0') === names.length
   return isPlain ? new CompactLabels(text) : labels
 }
@@ -34,9 +33,9 @@ function count(text: string, character: string): number {
   return text.split(character).length - 1
 }
 
-/** Labels in one string, sorted by name, searched with binary search. */
+/** Labels in one string, sorted by name for binary search. */
 export class CompactLabels {
-  /** A line feed precedes each label, and another one ends the last. */
+  /** A line feed precedes each label, and another one follows the last. */
   readonly #text: string
 
   constructor(text: string) {

@@ -2,8 +2,8 @@
  * The syntax of `fieldSelector`: `a=b`, `a==b`, `a!=b`, joined by commas that mean "and". In a
  * value, `\`, `,` and `=` are escaped with a backslash. Empty terms are ignored.
  *
- * Some labels are options of the query rather than fields: kubectl passes any selector on, but no
- * query parameters.
+ * Some labels are options of the query rather than fields, since kubectl can send any selector but
+ * no query parameters.
  */
 import { ownText } from '../../lib/text/own-text.ts'
 import { truncate } from '../../lib/text/truncate.ts'
@@ -11,10 +11,10 @@ import { badRequest, type StatusError } from '../status.ts'
 import { checkSelectorBytes, REQUIREMENTS_MAX } from './label-selector.ts'
 
 /**
- * The selectable fields by their names in events.k8s.io; `source` is supported in core/v1 only. The
- * last five are no fields of the object: who reported the event, in whichever field it is named;
- * bounds of the time when it was last seen; an object that it is about; and a text in its note or
- * reason.
+ * The selectable fields, by their names in events.k8s.io. `source` is supported in core/v1 only.
+ * The last five are not fields of the object: the controller that reported the event, in whichever
+ * field it is named; bounds of the time when it was last seen; an object that it is about; and a
+ * text in its note or reason.
  */
 export type SelectableField =
   | 'metadata.name'
@@ -51,10 +51,10 @@ export interface FieldRequirement {
   readonly value: string
 }
 
-/** The selectable fields by their names in one API group. */
+/** Keyed by the names of the fields in one API group. */
 export type FieldNames = ReadonlyMap<string, SelectableField>
 
-/** Those of Kubernetes, and those that this server adds. */
+/** The fields of Kubernetes, and those that only this server has. */
 const commonFields = [
   'metadata.name',
   'metadata.namespace',
@@ -83,13 +83,13 @@ export const coreFieldNames: FieldNames = new Map<string, SelectableField>([
   ['source', 'source'],
 ])
 
-/** The names of both APIs. */
+/** Accepts the names of both APIs. */
 export const anyFieldNames: FieldNames = new Map([...coreFieldNames, ...eventFieldNames])
 
-/** For objects that have none of the fields of events. */
+/** Applies to objects that have none of the fields of events. */
 export const nameFieldOnly: FieldNames = new Map([['metadata.name', 'metadata.name']])
 
-/** An option of the query that may be sent as a field label. */
+/** A query option that may be sent as a field label. */
 export type OptionName = 'order' | 'limit' | 'groupBy' | 'buckets' | 'by'
 
 export interface QueryOption {
@@ -97,7 +97,6 @@ export interface QueryOption {
   readonly value: string
 }
 
-/** Options that are field labels, for resources that have them. */
 export const eventOptionNames: readonly OptionName[] = ['limit', 'order']
 export const summaryOptionNames: readonly OptionName[] = ['groupBy', 'limit', 'order']
 export const histogramOptionNames: readonly OptionName[] = ['buckets', 'by', 'limit']
@@ -107,7 +106,7 @@ export interface ParsedSelector {
   readonly options: readonly QueryOption[]
 }
 
-/** Parses a selector without options; throws a 400 that names the invalid part. */
+/** Parses a selector without options. Throws a 400 that names the invalid part. */
 export function parseFieldSelector(
   text: string,
   names: FieldNames = eventFieldNames,
@@ -115,7 +114,7 @@ export function parseFieldSelector(
   return parseSelector(text, names, []).fields
 }
 
-/** Parses a selector that may have these options; throws a 400 that names the invalid part. */
+/** Parses a selector that may have these options. Throws a 400 that names the invalid part. */
 export function parseSelector(
   text: string,
   names: FieldNames,
@@ -152,7 +151,7 @@ function termsOf(text: string): readonly Term[] {
     .filter(({ name, value }) => name !== '' || value !== '')
 }
 
-/** Sorted, so that of several errors always the same one is reported. */
+/** Sorted, so that the same one of several errors is always reported. */
 function splitTerms(text: string): readonly string[] {
   const terms: string[] = []
   let start = 0

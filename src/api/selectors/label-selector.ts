@@ -1,7 +1,7 @@
 /**
  * The syntax of `labelSelector`: `a`, `!a`, `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`,
- * `a>1`, `a<1`, joined by commas that mean "and". `in` and `notin` are also valid keys and values;
- * a missing value, also in a list, is the empty string.
+ * `a>1`, `a<1`, joined by commas that mean "and". `in` and `notin` are also valid keys and values.
+ * A missing value, even in a list, is the empty string.
  */
 import { type Int64, parseInt64 } from '../../lib/go/go-integer.ts'
 import { ownText } from '../../lib/text/own-text.ts'
@@ -12,27 +12,26 @@ import { labelValueProblems, qualifiedNameProblems } from '../validation/names.t
 import { type Labels, labelOf } from './compact-labels.ts'
 import { ValueList } from './value-list.ts'
 
-/** Selects objects by their labels. */
 export interface LabelSelector {
-  /** The selector has no requirements. */
+  /** Whether the selector has no requirements. */
   readonly isEverything: boolean
   matches(labels: Labels): boolean
 }
 
 /**
  * Larger than any selector in practice. Each requirement is evaluated for each event, and a watch
- * keeps all of them in memory; most proxies would not forward a longer selector either.
+ * retains all of them; most proxies would not forward a longer selector either.
  */
 export const SELECTOR_BYTES_MAX: number = 8 * 1024
 export const REQUIREMENTS_MAX = 100
-/** In all lists together. */
+/** The maximum of values in all lists together. */
 const valuesMax = 1000
-/** Reported errors for a list of values. The first few show what is wrong. */
+/** The maximum of errors reported for a list of values. The first few show what is wrong. */
 const errorsMax = 10
 
 type Test = (labels: Labels) => boolean
 
-/** Parses a selector; throws a 400 that contains the found and the expected token. */
+/** Throws a 400 that contains the found and the expected token. */
 export function parseLabelSelector(text: string): LabelSelector {
   checkSelectorBytes(text, 'label')
   const tests = text === '' ? [] : new Parser(text).parse()
@@ -61,9 +60,9 @@ const endToken: Token = { kind: 'end', text: '' }
 class Parser {
   readonly #text: string
   readonly #pattern = /[ \t\r\n]*(?:([=!]=|[=!(),<>])|([^ \t\r\n=!(),<>]+))/y
-  /** The lookahead: read but not consumed. */
+  /** The lookahead. */
   #next: Token
-  /** The number of values in all lists so far. */
+  /** Number of values in all lists so far. */
   #values = 0
 
   constructor(text: string) {
@@ -152,7 +151,7 @@ class Parser {
     return [...values].sort()
   }
 
-  /** The value before the next comma or the end of the list. */
+  /** Reads the value before the next comma or the end of the list. */
   #listed(): string {
     if (this.#endsListed()) return ''
     const token = this.#take()
@@ -195,7 +194,7 @@ function listTest(key: string, values: readonly string[], isIn: boolean): Test {
   return listedTest(key, new ValueList(values), isIn)
 }
 
-/** A separate function, so that the closure does not keep `values` in memory. */
+/** A separate function, so that the closure does not retain `values`. */
 function listedTest(key: string, list: ValueList, isIn: boolean): Test {
   return (labels) => {
     const value = labelOf(labels, key)

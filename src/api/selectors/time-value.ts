@@ -5,7 +5,7 @@ import { badRequest } from '../status.ts'
 const RFC_3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)$/
 
 /**
- * A point in time in milliseconds: an RFC 3339 time, or a duration before now. Throws a 400 that
+ * Reads an RFC 3339 time, or a duration before now, as milliseconds since 1970. Throws a 400 that
  * names `label`.
  */
 export function parseTimeValue(label: string, text: string, nowMs: number): number {

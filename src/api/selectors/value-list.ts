@@ -2,12 +2,12 @@ import { ownText } from '../../lib/text/own-text.ts'
 import { keyEndIn } from '../../lib/text/sorted-text.ts'
 
 /**
- * A set of values in one sorted string, for a list that stays in memory as long as its watch: it
- * takes the size of its text, a Set would take ten times that. A lookup is a binary search of about
- * ten comparisons. Values must not contain commas.
+ * A set of values in one sorted string, for lists that stay in memory as long as their watch: it
+ * takes the size of its text, a Set would take ten times that. A lookup is a binary search with
+ * about ten comparisons. Values must not contain commas.
  */
 export class ValueList {
-  /** A comma precedes each value, and another one ends the last. */
+  /** A comma precedes each value, and another one follows the last. */
   readonly #text: string
 
   constructor(values: Iterable<string>) {

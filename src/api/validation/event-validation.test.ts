@@ -373,7 +373,7 @@ test('updateProblems: an unchanged series is not validated again', () => {
   assert.deepEqual(updateProblems(eventWith({ series: { count: 0 } }), old), [])
 })
 
-test('updateProblems: an event without eventTime keeps its fields without newer validation', () => {
+test('updateProblems: an event without eventTime is exempt from newer validation', () => {
   const old = eventWith({
     eventTime: undefined,
     action: undefined,

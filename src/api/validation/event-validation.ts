@@ -28,10 +28,7 @@ const NOTE_BYTES_MAX = 1024
 /** An event that was observed once has no series. */
 const SERIES_COUNT_MIN = 2
 
-/**
- * The problems of a new event; none if it is valid. The server has already filled in its name and
- * namespace.
- */
+/** Returns the problems of a new event. The server has already set its name and namespace. */
 export function createProblems(event: Event): readonly FieldError[] {
   const problems = new Problems()
   const carried = new Problems()
@@ -46,7 +43,7 @@ export function createProblems(event: Event): readonly FieldError[] {
   return problems.list()
 }
 
-/** The same in core/v1, which requires less: the name must only be a valid path segment. */
+/** Returns the problems of a new event in core/v1, where a name need only be a path segment. */
 export function coreCreateProblems(event: Event): readonly FieldError[] {
   const problems = new Problems()
   const carried = new Problems()
@@ -57,9 +54,7 @@ export function coreCreateProblems(event: Event): readonly FieldError[] {
   return problems.list()
 }
 
-/**
- * The problems of an update in core/v1, which may change any field if the result is a valid event.
- */
+/** Returns the problems of an update in core/v1, which may change any field. */
 export function coreUpdateProblems(event: Event, old: Event): readonly FieldError[] {
   const meta = event.metadata
   const problems = new Problems()
@@ -72,8 +67,8 @@ export function coreUpdateProblems(event: Event, old: Event): readonly FieldErro
 }
 
 /**
- * The problems of an event that replaces `old`; none if it is valid. Only metadata and series may
- * change. Some problems are reported two or three times, because Kubernetes does so.
+ * Returns the problems of an event that replaces `old`. Only metadata and series may change. Some
+ * problems are reported two or three times, because Kubernetes does so.
  */
 export function updateProblems(event: Event, old: Event): readonly FieldError[] {
   const meta = event.metadata
@@ -114,9 +109,7 @@ function checkCommon(problems: Problems, event: Event): void {
   problems.addInvalid('namespace', namespace, subdomainProblems(namespace))
 }
 
-/**
- * Events about cluster-scoped objects belong in `default`; with an eventTime also in `kube-system`.
- */
+/** Events about cluster-scoped objects belong in `default` or, with an eventTime, `kube-system`. */
 function mayRegard(event: Event, namespace: string, regardingNamespace: string): boolean {
   const dated = event.eventTime !== undefined
   if (regardingNamespace !== '') return dated || regardingNamespace === namespace

@@ -1,9 +1,9 @@
 import { goQuote } from '../../lib/go/go-quote.ts'
 
-/** Longer values are truncated to this many characters. */
+/** In UTF-16 code units, before quoting. */
 const VALUE_LENGTH_MAX = 4096
 
-/** An error of one field, in the parts that a Status contains. */
+/** One invalid field as a Status reports it; texts are those of Kubernetes. */
 export interface FieldError {
   /** Such as `metadata.name`. */
   readonly field: string
@@ -13,7 +13,6 @@ export interface FieldError {
     | 'FieldValueNotSupported'
     | 'FieldValueForbidden'
     | 'FieldValueTooLong'
-    | 'FieldValueDuplicate'
   /** `Invalid value: "x": must be lower case`, without the field. */
   readonly body: string
 }
@@ -52,13 +51,13 @@ export function tooLongField(field: string, detail: string): FieldError {
   return { field, cause: 'FieldValueTooLong', body: withDetail('Too long', detail) }
 }
 
-/** One error as it is, several in brackets; without duplicates. */
+/** Formats one error as it is, and several in brackets, without duplicates. */
 export function fieldErrorsText(errors: readonly FieldError[]): string {
   const texts = [...new Set(errors.map(({ field, body }) => `${field}: ${body}`))]
   return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`
 }
 
-/** Truncates a value for an error message; a client may send megabytes. */
+/** Truncates a value for an error message, since a client may send megabytes. */
 export function cutText(text: string): string {
   return text.length <= VALUE_LENGTH_MAX ? text : `${text.slice(0, VALUE_LENGTH_MAX)}...`
 }

@@ -18,7 +18,7 @@ import {
 import { checkOwnerReferences } from './owner-references.ts'
 import { type Problems, truncatedJson } from './problems.ts'
 
-/** Of names and values together. */
+/** The maximum for names and values together. */
 const ANNOTATIONS_BYTES_MAX = 262_144
 /** An error for new finalizers of an object that is being deleted lists at most this many. */
 const NEW_FINALIZERS_MAX = 100
@@ -31,8 +31,8 @@ const STANDARD_FINALIZERS: ReadonlySet<string> = new Set([
 const IMMUTABLE = 'field is immutable'
 
 /**
- * Validates the metadata of any namespaced object. `carried` are the problems from `checkCarried`:
- * an update reports them more than once, but needs to compute them only once.
+ * Validates the metadata of any namespaced object. `carried` contains the problems from
+ * `checkCarried`, which an update reports more than once but computes only once.
  */
 export function checkMeta(
   problems: Problems,
@@ -65,8 +65,8 @@ export function checkCarried(problems: Problems, meta: ObjectMeta): void {
 }
 
 /**
- * Checks that immutable metadata is unchanged, after the server has filled in what clients may
- * leave out (such as the UID). Then reports the problems from `checkCarried`.
+ * Checks that immutable metadata is unchanged, after the server has set what clients may omit, such
+ * as the UID. Then reports the problems from `checkCarried`.
  */
 export function checkMetaUpdate(
   problems: Problems,
@@ -110,7 +110,7 @@ const IMMUTABLE_TEXTS = [
   ['uid', truncatedJson],
 ] as const
 
-/** Printed as null when they are unset, unlike strings. */
+/** Unlike strings, these are printed as null when they are unset. */
 const IMMUTABLE_OR_NULL = [
   'creationTimestamp',
   'deletionTimestamp',

@@ -1,10 +1,9 @@
 /**
- * Validation of names. The messages, including the patterns, are exactly those of Kubernetes,
- * because clients know them. Limits count UTF-8 bytes, even where the message says characters.
+ * Validates names. The messages, including the patterns, are exactly those of Kubernetes, because
+ * clients know them. Limits count UTF-8 bytes, even where the message says characters.
  *
- * Characters are checked in loops instead of regular expressions: a regular expression that
- * backtracks would keep a backtracking position for each character of a text that may be megabytes
- * long.
+ * Loops check the characters, since a regular expression would store a backtracking position for
+ * each character of a text that may be megabytes long.
  */
 
 const SUBDOMAIN_BYTES_MAX = 253
@@ -36,7 +35,7 @@ export interface NameRule {
 /** The rule for new objects. */
 export const subdomainNames: NameRule = {
   name: subdomainProblems,
-  // A final dash is valid in a prefix, because the suffix follows it.
+  // A trailing dash is valid in a prefix: the generated suffix follows it.
   prefix: (text) =>
     subdomainProblems(text.length > 1 && text.endsWith('-') ? `${text.slice(0, -1)}a` : text),
 }
@@ -48,7 +47,7 @@ export const pathSegmentNames: NameRule = {
   prefix: pathSegmentPrefixProblems,
 }
 
-/** For names like `example.com`; each returned message describes one error. */
+/** Checks names like `example.com`. Each returned message describes one error. */
 export function subdomainProblems(text: string): readonly string[] {
   const fits = !exceedsBytes(text, SUBDOMAIN_BYTES_MAX)
   const matches = isSubdomain(text, text.length)
@@ -59,12 +58,12 @@ export function subdomainProblems(text: string): readonly string[] {
   ]
 }
 
-/** Whether it is one label of a domain name, as the names of clusters and namespaces are. */
+/** Whether the text is an RFC 1123 label, as names of clusters and namespaces must be. */
 export function isDnsLabel(text: string): boolean {
   return labelProblems(text).length === 0
 }
 
-/** For names like `my-name`: one label of a domain name. */
+/** Checks names like `my-name`, which are one label of a domain name. */
 export function labelProblems(text: string): readonly string[] {
   const fits = !exceedsBytes(text, PART_BYTES_MAX)
   const isDomain = isSubdomain(text, text.length)
@@ -76,7 +75,7 @@ export function labelProblems(text: string): readonly string[] {
   ]
 }
 
-/** For names like `MyName` or `example.com/MyName`. */
+/** Checks names like `MyName` or `example.com/MyName`. */
 export function qualifiedNameProblems(text: string): readonly string[] {
   if (isQualifiedName(text)) return NONE
   const slash = text.indexOf('/')
@@ -90,7 +89,7 @@ export function qualifiedNameProblems(text: string): readonly string[] {
   return [...prefix, ...namePartProblems(text.slice(slash + 1))]
 }
 
-/** For the value of a label, which may be empty. */
+/** Checks the value of a label, which may be empty. */
 export function labelValueProblems(text: string): readonly string[] {
   const fits = !exceedsBytes(text, PART_BYTES_MAX)
   const matches = text === '' || isNamePart(text, 0)
@@ -101,14 +100,14 @@ export function labelValueProblems(text: string): readonly string[] {
   ]
 }
 
-/** Whether a text takes more bytes than this in UTF-8. */
+/** Returns whether a text takes more bytes than this in UTF-8. */
 export function exceedsBytes(text: string, bytesMax: number): boolean {
   // A code unit takes one to three bytes, so most texts need no exact count.
   if (text.length * 3 <= bytesMax) return false
   return text.length > bytesMax || Buffer.byteLength(text) > bytesMax
 }
 
-/** Whether `qualifiedNameProblems` returns none. */
+/** Returns whether `qualifiedNameProblems` would find none. */
 export function isQualifiedName(text: string): boolean {
   const slash = text.indexOf('/')
   if (slash >= 0 && (slash > SUBDOMAIN_BYTES_MAX || !isSubdomain(text, slash))) return false
@@ -156,7 +155,7 @@ function isSubdomain(text: string, end: number): boolean {
   for (let at = 0; at < end; at++) {
     const code = text.charCodeAt(at)
     if (code === DOT || code === DASH) {
-      // Neither may follow a dot; only another dash may follow a dash.
+      // A dot or a dash may not follow a dot, and a dot may not follow a dash.
       if (last === DOT || (last === DASH && code === DOT)) return false
     } else if (!isDigit(code) && !isLower(code)) return false
     last = code

@@ -3,11 +3,11 @@ import { cutText, type FieldError, invalidField, invalidText } from './field-err
 import { type Problems, truncatedJson } from './problems.ts'
 
 const FIELD = 'metadata.ownerReferences'
-/** This many references are longer than a truncated value, so more need not be encoded. */
+/** This many references exceed a truncated value, so more need not be encoded. */
 const ENCODED_MAX = 100
 
 /**
- * Each owner must have all names and must not be a core/v1 Event; at most one is the controller.
+ * Each owner needs all four names and must not be a core/v1 Event. At most one is the controller.
  */
 export function checkOwnerReferences(
   problems: Problems,
@@ -28,9 +28,8 @@ export function checkOwnerReferences(
 }
 
 /**
- * Removes duplicate references. `warning` is sent to the client; it contains the UID of each
- * removed reference. `when` is added to the warning for duplicates that the client did not send but
- * that a patch produced.
+ * Removes duplicate references. `warning` is sent to the client and contains the UID of each
+ * removed reference. `when` is added to the warning for duplicates that a patch produced.
  */
 export function dedupOwnerReferences(
   meta: ObjectMeta,
@@ -41,16 +40,16 @@ export function dedupOwnerReferences(
 } {
   const references = meta.ownerReferences
   if (references === undefined || references.length < 2) return { meta }
-  const kept = new Map<string, OwnerReference>()
+  const unique = new Map<string, OwnerReference>()
   const repeated: string[] = []
   for (const reference of references) {
     const identity = identityOf(reference)
-    if (kept.has(identity)) repeated.push(reference.uid ?? '')
-    else kept.set(identity, reference)
+    if (unique.has(identity)) repeated.push(reference.uid ?? '')
+    else unique.set(identity, reference)
   }
   if (repeated.length === 0) return { meta }
   return {
-    meta: { ...meta, ownerReferences: [...kept.values()] },
+    meta: { ...meta, ownerReferences: [...unique.values()] },
     warning:
       `.${FIELD} contains duplicate entries${when}; API server dedups owner references in 1.20+, ` +
       'and may reject such requests as early as 1.24; please fix your requests; ' +
@@ -95,7 +94,7 @@ function hasVersion(apiVersion: string): boolean {
   return slash + 1 < apiVersion.length && !apiVersion.includes('/', slash + 1)
 }
 
-/** Equal for equal references. An unset flag differs from one that is false. */
+/** The same for equal references. An unset flag differs from one that is false. */
 function identityOf(reference: OwnerReference): string {
   const { apiVersion = '', kind = '', name = '', uid = '' } = reference
   const lengths = `${apiVersion.length},${kind.length},${name.length}`
@@ -103,7 +102,7 @@ function identityOf(reference: OwnerReference): string {
   return `${lengths},${flags},${apiVersion}${kind}${name}${uid}`
 }
 
-/** The reference as clients see it: always with the four names, in this order. */
+/** The reference as clients see it: always with all four names, in this order. */
 function encodable(reference: OwnerReference): OwnerReference {
   const { apiVersion = '', kind = '', name = '', uid = '' } = reference
   const { controller, blockOwnerDeletion } = reference

@@ -9,7 +9,7 @@ test('Problems is empty at first', () => {
   assert.equal(problems.full, false)
 })
 
-test('Problems keeps the order and duplicates', () => {
+test('Problems preserves order and duplicates', () => {
   const problems = new Problems()
   problems.add(requiredField('b'))
   problems.addAll([requiredField('a'), requiredField('b')])
@@ -48,7 +48,7 @@ test('truncatedJson escapes the same characters as Go', () => {
   assert.equal(truncatedJson('2026-01-02T03:04:05Z'), '"2026-01-02T03:04:05Z"')
 })
 
-test('cutText keeps 4096 characters', () => {
+test('cutText truncates to 4096 characters', () => {
   assert.equal(cutText('x'.repeat(4096)), 'x'.repeat(4096))
   assert.equal(cutText('x'.repeat(4097)), `${'x'.repeat(4096)}...`)
   assert.equal(truncatedJson('x'.repeat(9000)), `"${'x'.repeat(4095)}...`)

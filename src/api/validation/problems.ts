@@ -1,6 +1,5 @@
 import { cutText, type FieldError, invalidText } from './field-error.ts'
 
-/** Only the first problems are reported. */
 const PROBLEMS_MAX = 100
 /** Problems quote the request, and the response contains all of them twice. */
 const CHARACTERS_MAX = 64 * 1024
@@ -34,7 +33,6 @@ export class Problems {
     for (const detail of details) this.add(invalidText(field, value, detail))
   }
 
-  /** In the order in which they were added. */
   list(): readonly FieldError[] {
     return this.#found ?? NONE
   }
@@ -42,7 +40,7 @@ export class Problems {
 
 const NONE: readonly FieldError[] = []
 
-/** A structure as JSON for an error message, truncated if it is too long. */
+/** Encodes a structure for an error message, truncated if it is too long. */
 export function truncatedJson(value: unknown): string {
   return cutText(JSON.stringify(value)).replace(/[<>&\u2028\u2029]/g, escapeCharacter)
 }

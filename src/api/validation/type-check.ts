@@ -1,15 +1,13 @@
 import type { FieldType, StructType } from '../schema.ts'
 import { isCanonicalTime } from '../time.ts'
 
-/** The depth limit of the request parser. It makes it safe to walk a tree recursively. */
+/** Bounds the recursion; the same as for request bodies. */
 const DEPTH_MAX = 200
-const INT32_MAX = 2 ** 31
+const INT32_LIMIT = 2 ** 31
 
 /**
- * The path of a value in parsed JSON that does not have the type of the schema, such as
- * `metadata.labels`; undefined when all types match, so that encoders for the schema can encode the
- * tree. Unknown members are accepted, because a newer release may have written them. Nothing is
- * copied or changed.
+ * Returns the path of the first value that the encoders cannot handle, such as `metadata.labels`, or
+ * undefined. Accepts null and unknown members: a newer release of the server may have written them.
  */
 export function findTypeMismatch(type: StructType, value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return ''
@@ -50,7 +48,7 @@ function fieldMismatch(type: FieldType, value: unknown): string | undefined {
 
 function isInteger(value: unknown, type: 'int32' | 'int64'): boolean {
   if (typeof value !== 'number' || !Number.isSafeInteger(value)) return false
-  return type === 'int64' || (value >= -INT32_MAX && value < INT32_MAX)
+  return type === 'int64' || (value >= -INT32_LIMIT && value < INT32_LIMIT)
 }
 
 function mapMismatch(value: unknown): string | undefined {

@@ -14,7 +14,7 @@ export const COLUMNS = {
   regardingUid: 0,
   /** Hash of kind, without case, and name. */
   regarding: 1,
-  /** As for `regarding`; 0 when nothing is related. */
+  /** The same hash for `related`; 0 when nothing is related. */
   relatedUid: 2,
   related: 3,
   /** Another hash of the regarded object, of everything that identifies it. */
@@ -24,7 +24,7 @@ export const COLUMNS = {
   reason: 6,
   kind: 7,
   controller: 8,
-  /** Of `cluster/namespace` in the key. */
+  /** The interned `cluster/namespace` of the key. */
   namespace: 9,
   /** The controller or, of events that name none, the component of the deprecated source. */
   source: 10,

@@ -7,7 +7,7 @@ import { EventIndexes } from './event-indexes.ts'
 import { EventTable } from './event-table.ts'
 import { madeEvent } from './made-events.fixture.ts'
 import { orderKey } from './order-key.ts'
-import type { TreeView } from './tree-view.ts'
+import type { TreeView } from './slot-tree.ts'
 
 function slotsOf(view: TreeView): readonly number[] {
   const slots: number[] = []
@@ -32,7 +32,7 @@ function numbered(count: number): string[] {
   return Array.from({ length: count }, (_, n) => `5-${String(n).padStart(4, '0')}`)
 }
 
-test('indexes: each is sorted by its number and then by key, in whatever order events come', () => {
+test('each is sorted by its number and then by key, in whatever order events come', () => {
   fc.assert(
     fc.property(fc.array(names, { minLength: 1, maxLength: 6 }), (parts) => {
       const table = new EventTable()

@@ -1,15 +1,14 @@
 import { indexes } from './columns.ts'
 import type { EventTable } from './event-table.ts'
 import { ColumnOrder, KeyOrder, TimeOrder } from './row-orders.ts'
-import { SlotTree } from './slot-tree.ts'
-import type { TreeView } from './tree-view.ts'
+import { SlotTree, type TreeView } from './slot-tree.ts'
 
 /** All sorted sets of one state. */
 export interface IndexViews {
   readonly byKey: TreeView
   /** Sorted by when events were last seen, then by key. */
   readonly byTime: TreeView
-  /** In the order of `indexes`; each is sorted by the number in its column, then by key. */
+  /** One set for each of `indexes`, sorted by the number in its column, then by key. */
   readonly byColumn: readonly TreeView[]
 }
 
@@ -45,7 +44,7 @@ export class EventIndexes {
     }
   }
 
-  /** Immutable. */
+  /** Immutable snapshots of all sets. */
   view(): IndexViews {
     return {
       byKey: this.#byKey.view(),

@@ -43,8 +43,6 @@ export class EventTable {
   readonly #bodies: Slabs
   /** The texts of the columns that hold texts. */
   readonly texts: InternedTexts = new InternedTexts()
-  /** Called before a row is freed. */
-  onFree: ((slot: number, version: Version) => void) | undefined
   #rows = 0
 
   constructor() {
@@ -81,7 +79,6 @@ export class EventTable {
 
   /** Frees the row; its slot will be used for another event. */
   free(slot: number): void {
-    this.onFree?.(slot, this.versionOf(slot))
     const block = this.#block(slot)
     const row = slot & rowMask
     const keyPlace = block.keyPlaces[row] ?? nowhere
@@ -111,17 +108,12 @@ export class EventTable {
     })
   }
 
-  /** Whether the row has an event at exactly this version. */
-  holds(slot: number, version: Version): boolean {
-    return this.keyPlaceOf(slot) !== nowhere && this.versionOf(slot) === version
-  }
-
   /** Below 0 when the key of `slot` is before that of `other`, 0 when they are equal. */
   compareKeys(slot: number, other: number): number {
     return this.#keys.compare(this.keyPlaceOf(slot), this.keyPlaceOf(other))
   }
 
-  /** By when the events were last seen, then by key. */
+  /** Compares the times when events were last seen, then their keys. */
   compareTimes(slot: number, other: number): number {
     return this.lastSeenOf(slot) - this.lastSeenOf(other) || this.compareKeys(slot, other)
   }
@@ -130,7 +122,7 @@ export class EventTable {
     return this.#keys.compareWith(this.keyPlaceOf(slot), key)
   }
 
-  /** For finding the place of a key among sorted ones, by `keyPlaceOf`. */
+  /** A search for the place of a key among sorted ones; it takes places from `keyPlaceOf`. */
   keySearch(): TextSearch {
     return this.#keys.search()
   }
@@ -141,7 +133,7 @@ export class EventTable {
 
   /**
    * Numbers in the order of the keys of the present: a lower number is a key before the other.
-   * Equal numbers tell nothing.
+   * Equal numbers mean nothing.
    */
   keyRankOf(slot: number): number {
     return this.#block(slot).keyRanks[slot & rowMask] ?? 0
@@ -163,7 +155,7 @@ export class EventTable {
     return this.#block(slot).lengths[slot & rowMask] ?? 0
   }
 
-  /** When the event was last seen, by the clock of who reported it. */
+  /** When the event was last seen, by the clock of its reporter. */
   lastSeenOf(slot: number): number {
     return this.#block(slot).lastSeen[slot & rowMask] ?? 0
   }
@@ -200,7 +192,7 @@ export class EventTable {
 
   /** Undefined when the row has been freed, or has another event now. */
   textsOf(slot: number, version: Version): EventValues | undefined {
-    if (!this.holds(slot, version)) return undefined
+    if (this.keyPlaceOf(slot) === nowhere || this.versionOf(slot) !== version) return undefined
     const textIn = (column: Column) => this.texts.textOf(this.valueOf(slot, column))
     return {
       type: textIn(COLUMNS.type),

@@ -162,7 +162,7 @@ function hasAll({ fields }: StoredEvent, wanted: Requires): boolean {
   )
 }
 
-test('memory: every page of every kept state equals that of a sorted map of the same version', async () => {
+test('every page of every snapshot equals that of a sorted map of the same version', async () => {
   await fc.assert(
     fc.asyncProperty(steps, fc.array(queries, { minLength: 5 }), async (made, wanted) => {
       const memory = new EventMemory(defaultMemoryBounds, clock)
@@ -171,7 +171,7 @@ test('memory: every page of every kept state equals that of a sorted map of the 
       for (const [index, step] of made.entries()) {
         const revision = index + 1
         if (step.do === 'keep')
-          states.push({ state: memory.keep() ?? memory.peek(), expected: model.copy() })
+          states.push({ state: memory.snapshot() ?? memory.peek(), expected: model.copy() })
         else change(memory, model, step, versionOfChange(revision, 0))
         memory.reach(versionOfState(revision))
       }
@@ -215,9 +215,7 @@ function change(
   const text = pathOf(step.key)
   const before = model.now.get(text)
   const isDelete = step.do === 'delete'
-  const previous = isDelete
-    ? memory.delete(step.key, version)
-    : memory.put(made(step, version)).previous
+  const previous = isDelete ? memory.delete(step.key, version) : memory.put(made(step, version))
   assert.equal(previous && textOf(previous), before && textOf(before))
   if (step.do === 'delete') model.now.delete(text)
   else model.now.set(text, made(step, version))
@@ -247,7 +245,7 @@ function expectedPage(
   return { items: matching.slice(0, limit), remaining: Math.max(0, matching.length - limit) }
 }
 
-test('memory: a page in key order that is found through times begins behind its key', async () => {
+test('a page in key order that is found through times begins behind its key', async () => {
   const memory = new EventMemory(defaultMemoryBounds, clock)
   const keyOf = (n: number): EventKey => ({
     cluster: 'local',
@@ -270,7 +268,7 @@ test('memory: a page in key order that is found through times begins behind its 
   )
 })
 
-test('memory: a body that was read stays valid, whatever happens to the event', () => {
+test('a body that was read stays valid, whatever happens to the event', () => {
   const memory = new EventMemory(defaultMemoryBounds, clock)
   const key = (n: number) => ({ cluster: 'local', namespace: 'x', name: `e-${n}` })
   const put = (n: number, revision: number) => {
@@ -291,7 +289,7 @@ test('memory: a body that was read stays valid, whatever happens to the event', 
   assert.ok(memory.table.bodyBytes < full * 1.6, 'dead bodies are reclaimed')
 })
 
-test('memory: the values of a row are those of its fields, or not known any more', () => {
+test('the values of a row are those of its fields, or not known any more', () => {
   const memory = new EventMemory(defaultMemoryBounds, clock)
   const key = { cluster: 'local', namespace: 'x', name: 'a' }
   const read = () =>
@@ -315,7 +313,7 @@ test('memory: the values of a row are those of its fields, or not known any more
   assert.equal(read()[0]?.values?.reason, 'Other9')
 })
 
-test('memory: kept states are evicted by number, by age and by the bytes they retain', () => {
+test('snapshots are evicted by number, by age and by the bytes they retain', () => {
   let nowMs = 0
   const bounds = { statesMax: 3, stateAgeMsMax: 100, stateBytesMax: 50_000 }
   const memory = new EventMemory(bounds, { now: () => nowMs })
@@ -326,25 +324,25 @@ test('memory: kept states are evicted by number, by age and by the bytes they re
   }
   for (let revision = 1; revision <= 5; revision++) {
     write(revision)
-    memory.keep()
+    memory.snapshot()
   }
   write(6)
   assert.equal(memory.statesKept, 3)
-  assert.equal(memory.keptAt(versionOfState(2)), undefined)
-  assert.ok(memory.keptAt(versionOfChange(5, 0)), 'found by a version inside its transaction')
+  assert.equal(memory.snapshotAt(versionOfState(2)), undefined)
+  assert.ok(memory.snapshotAt(versionOfChange(5, 0)), 'found by a version inside its transaction')
   nowMs = 200
   write(7, 'x'.repeat(60_000))
   assert.equal(memory.statesKept, 0)
-  memory.keep()
+  memory.snapshot()
   const pin = memory.pin(memory.peek())
   write(8, 'x'.repeat(60_000))
   assert.equal(memory.statesKept, 1, 'it is pinned')
   pin[Symbol.dispose]()
   assert.equal(memory.statesKept, 0)
-  memory.keep()
+  memory.snapshot()
   for (let revision = 9; revision < 30; revision++) write(revision)
   assert.equal(memory.statesKept, 0, 'it retained the large body')
-  memory.keep()
+  memory.snapshot()
   for (let revision = 30; revision < 50; revision++) write(revision, 'x'.repeat(10_000))
   assert.equal(memory.statesKept, 1, 'it does not retain bodies that it never contained')
 })
@@ -369,7 +367,7 @@ test('a state that was only pinned goes with its last pin; one for pages stays',
   assert.equal(memory.statesKept, 1)
   const again = memory.pin(state)
   again[Symbol.dispose]()
-  assert.ok(memory.keptAt(versionOfState(2)), 'a pin does not end it')
+  assert.ok(memory.snapshotAt(versionOfState(2)), 'a pin does not end it')
 })
 
 test('a state goes with the last page of a reader that reads it once', async () => {
@@ -386,8 +384,8 @@ test('a state goes with the last page of a reader that reads it once', async () 
     let after: EventKey | undefined
     for (let more = true; more; ) {
       const state =
-        after === undefined ? memory.peek() : memory.keptAt(version, { isReadOnce: true })
-      assert.ok(state, 'the state is kept for the next page')
+        after === undefined ? memory.peek() : memory.snapshotAt(version, { isReadOnce: true })
+      assert.ok(state, 'there is a snapshot for the next page')
       const query = { scope: allEvents, after, limit: 10, isReadOnce: true, signal }
       const page = await readPage(memory, state, { ...query, lane: aLane() })
       more = page.more
@@ -399,7 +397,7 @@ test('a state goes with the last page of a reader that reads it once', async () 
   await readAll(() => {})
   assert.equal(memory.statesKept, 0)
   const { version } = memory
-  await readAll(() => memory.keptAt(version))
+  await readAll(() => memory.snapshotAt(version))
   assert.equal(memory.statesKept, 1, 'another reader reads it, too')
 })
 
@@ -431,14 +429,14 @@ test('a paged read that a reload overtakes leaves no state behind for the next p
   put(500)
   const page = await read
   assert.equal(page.more, true)
-  assert.equal(memory.keptAt(state.version), undefined)
+  assert.equal(memory.snapshotAt(state.version), undefined)
   assert.equal(memory.statesKept, 0)
   memory.reach(versionOfState(600))
-  memory.keep()
-  assert.ok(memory.keptAt(versionOfState(600)))
+  memory.snapshot()
+  assert.ok(memory.snapshotAt(versionOfState(600)))
 })
 
-test('memory: objects of the same name in many namespaces are different objects', () => {
+test('objects of the same name in many namespaces are different objects', () => {
   const memory = new EventMemory(defaultMemoryBounds, clock)
   const found = new Set<number>()
   for (let n = 0; n < 10_000; n++) {
@@ -450,7 +448,7 @@ test('memory: objects of the same name in many namespaces are different objects'
   assert.equal(found.size, 10_000)
 })
 
-test('memory: long values are kept in short, and still found and told apart', async () => {
+test('long values are shortened, and still found and distinguished', async () => {
   const memory = new EventMemory(defaultMemoryBounds, clock)
   const long = 'x'.repeat(100_000)
   for (const [index, end] of ['a', 'b'].entries()) {
@@ -474,18 +472,18 @@ test('memory: long values are kept in short, and still found and told apart', as
   assert.ok(text.length < 256 && text.startsWith('xxx'))
 })
 
-test('memory: a state that is read again and again is kept', () => {
+test('a snapshot that is read again and again is not evicted', () => {
   let nowMs = 0
   const bounds = { ...defaultMemoryBounds, stateAgeMsMax: 100 }
   const memory = new EventMemory(bounds, { now: () => nowMs })
   memory.reach(versionOfState(1))
-  memory.keep()
+  memory.snapshot()
   for (let revision = 2; revision < 6; revision++) {
     nowMs += 80
     memory.reach(versionOfState(revision))
-    assert.ok(memory.keptAt(versionOfState(1)), `after ${nowMs} ms`)
+    assert.ok(memory.snapshotAt(versionOfState(1)), `after ${nowMs} ms`)
   }
   nowMs += 101
   memory.reach(versionOfState(7))
-  assert.equal(memory.keptAt(versionOfState(1)), undefined)
+  assert.equal(memory.snapshotAt(versionOfState(1)), undefined)
 })

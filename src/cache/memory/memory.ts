@@ -51,22 +51,22 @@ export interface ReaderKind {
 /** Everything at one version. */
 export interface State extends IndexViews {
   readonly version: Version
-  /** Only of the present, and valid until the next change. */
+  /** Set for the present only, and valid until the next change. */
   readonly rows?: PresentRows | undefined
 }
 
 /** A snapshot that later changes do not affect. */
-interface KeptState extends State {
-  /** When it was kept or read last. */
+interface Snapshot extends State {
+  /** When the snapshot was taken or last read. */
   usedAtMs: number
   readonly bytesCopiedBefore: number
   /** Rows in this state that no later state has. */
   readonly retired: number[]
   retiredBytes: number
-  /** Readers in the middle of a time-sliced read. Without pages to follow it goes with the last one. */
+  /** Readers in the middle of a time-sliced read. The last one drops it if no pages follow. */
   pins: number
   isForPages: boolean
-  /** Somebody may read it again: not only readers that say when they have read their last page. */
+  /** Has readers that do not call `finish`, so that it may be read again at any time. */
   isShared: boolean
   /** It may belong to another history: only readers that already have it may finish with it. */
   isForgotten: boolean
@@ -81,7 +81,7 @@ export class EventMemory {
   readonly #indexes: EventIndexes = new EventIndexes(this.table)
   readonly #rows = new PresentRows()
   /** Oldest first. */
-  readonly #kept: KeptState[] = []
+  readonly #snapshots: Snapshot[] = []
   readonly #dead: number[] = []
   #version: Version = beginning
   /** False while events are loaded: the present is a mixture of two states under the old version. */
@@ -101,11 +101,11 @@ export class EventMemory {
   }
 
   get statesKept(): number {
-    return this.#kept.length
+    return this.#snapshots.length
   }
 
-  /** Returns the row of the event, and its previous state with a view of its body. */
-  put(stored: StoredEvent): { readonly row: number; readonly previous: StoredEvent | undefined } {
+  /** Returns the previous state of the event, if any, with a view of its body. */
+  put(stored: StoredEvent): StoredEvent | undefined {
     const slot = this.table.add(orderKey(stored.key), stored)
     this.#rows.add(slot)
     this.kinds.note(stored.key.cluster, stored.fields.regarding)
@@ -113,12 +113,12 @@ export class EventMemory {
     if (old === undefined) {
       this.namespaces.added(stored)
       this.#freeSome()
-      return { row: slot, previous: undefined }
+      return undefined
     }
     const previous = this.table.read(old)
     this.namespaces.resized(stored.key, stored.body.length - previous.body.length)
     this.#retire(old)
-    return { row: slot, previous }
+    return previous
   }
 
   /** Returns the last state of the event, if any, with a view of its body. */
@@ -130,7 +130,7 @@ export class EventMemory {
     return previous
   }
 
-  /** For loading, during which changes have no version of their own. */
+  /** Removes a row during loading, when changes have no version of their own. */
   remove(slot: number): void {
     this.#remove(slot, this.table.read(slot).key, this.#version)
   }
@@ -159,69 +159,69 @@ export class EventMemory {
     return { version: this.#version, ...this.#indexes.peek(), rows: this.#rows }
   }
 
-  /** The kept state at the revision of this version. */
-  keptAt(version: Version, { isReadOnce = false }: ReaderKind = {}): State | undefined {
-    const kept = this.#findKept(versionOfState(revisionOf(version)))
-    if (kept === undefined) return undefined
-    kept.usedAtMs = this.#clock.now()
-    kept.isForPages = true
-    kept.isShared ||= !isReadOnce
-    return kept
+  /** The snapshot at the revision of this version. */
+  snapshotAt(version: Version, { isReadOnce = false }: ReaderKind = {}): State | undefined {
+    const snapshot = this.#findSnapshot(versionOfState(revisionOf(version)))
+    if (snapshot === undefined) return undefined
+    snapshot.usedAtMs = this.#clock.now()
+    snapshot.isForPages = true
+    snapshot.isShared ||= !isReadOnce
+    return snapshot
   }
 
-  /** Makes all kept states unavailable to new readers; none is kept until the next `reach`. */
+  /** Makes all snapshots unavailable to new readers; none is taken until the next `reach`. */
   forgetStates(): void {
     this.#isWhole = false
     this.namespaces.suspend()
-    for (const state of this.#kept) state.isForgotten = true
-    for (let index = this.#kept.length - 1; index >= 0; index--) {
-      if (this.#kept[index]?.pins === 0) this.#drop(index)
+    for (const state of this.#snapshots) state.isForgotten = true
+    for (let index = this.#snapshots.length - 1; index >= 0; index--) {
+      if (this.#snapshots[index]?.pins === 0) this.#drop(index)
     }
   }
 
-  /** Keeps the present for the next page of a reader. Undefined, and not kept, while events are loaded. */
-  keep({ isReadOnce = false }: ReaderKind = {}): State | undefined {
+  /** A snapshot of the present for the next page of a reader; undefined while events are loaded. */
+  snapshot({ isReadOnce = false }: ReaderKind = {}): State | undefined {
     if (!this.#isWhole) return undefined
-    const kept = this.#keep()
-    kept.isForPages = true
-    kept.isShared ||= !isReadOnce
-    return kept
+    const snapshot = this.#takeSnapshot()
+    snapshot.isForPages = true
+    snapshot.isShared ||= !isReadOnce
+    return snapshot
   }
 
   /** A reader has read its last page and will not come back. */
   finish(version: Version): void {
-    const state = this.#findKept(version)
+    const state = this.#findSnapshot(version)
     if (state === undefined || state.isShared || state.pins > 0) return
-    this.#drop(this.#kept.indexOf(state))
+    this.#drop(this.#snapshots.indexOf(state))
   }
 
   /**
-   * Keeps a state from eviction during a time-sliced read, until the pin is disposed of, and longer
+   * Protects a state from eviction during a time-sliced read, until the pin is disposed of, and longer
    * if pages may follow. A state that nobody needs makes every change copy parts of the indexes.
    */
   pin(state: State, { isForPages = false, isReadOnce = false }: ReaderKind = {}): Disposable {
-    const kept = this.#findKept(state.version) ?? this.#keep()
-    kept.pins++
-    kept.isForPages ||= isForPages
-    kept.isShared ||= isForPages && !isReadOnce
+    const snapshot = this.#findSnapshot(state.version) ?? this.#takeSnapshot()
+    snapshot.pins++
+    snapshot.isForPages ||= isForPages
+    snapshot.isShared ||= isForPages && !isReadOnce
     return {
       [Symbol.dispose]: () => {
-        kept.pins--
-        const isDone = kept.isForgotten || !kept.isForPages
-        if (kept.pins === 0 && isDone) this.#drop(this.#kept.indexOf(kept))
+        snapshot.pins--
+        const isDone = snapshot.isForgotten || !snapshot.isForPages
+        if (snapshot.pins === 0 && isDone) this.#drop(this.#snapshots.indexOf(snapshot))
         this.#trim()
       },
     }
   }
 
-  #findKept(version: Version): KeptState | undefined {
-    return this.#kept.find((state) => state.version === version && !state.isForgotten)
+  #findSnapshot(version: Version): Snapshot | undefined {
+    return this.#snapshots.find((state) => state.version === version && !state.isForgotten)
   }
 
-  #keep(): KeptState {
-    const known = this.#findKept(this.#version)
+  #takeSnapshot(): Snapshot {
+    const known = this.#findSnapshot(this.#version)
     if (known !== undefined) return known
-    const state: KeptState = {
+    const state: Snapshot = {
       version: this.#version,
       ...this.#indexes.view(),
       usedAtMs: this.#clock.now(),
@@ -233,14 +233,14 @@ export class EventMemory {
       isShared: false,
       isForgotten: !this.#isWhole,
     }
-    this.#kept.push(state)
+    this.#snapshots.push(state)
     return state
   }
 
-  /** The row has left the present; it is freed when no kept state has it any more. */
+  /** The row has left the present; it is freed when no snapshot has it any more. */
   #retire(slot: number): void {
     this.#rows.remove(slot)
-    const newest = this.#kept.at(-1)
+    const newest = this.#snapshots.at(-1)
     if (newest === undefined || isAfter(this.table.versionOf(slot), newest.version)) {
       this.table.free(slot)
     } else {
@@ -261,11 +261,11 @@ export class EventMemory {
   #trim(): void {
     const { statesMax, stateAgeMsMax, stateBytesMax } = this.#bounds
     const idleSinceMs = this.#clock.now() - stateAgeMsMax
-    // What is retained only shrinks here.
+    // The retained bytes only shrink here.
     let isExcess = true
-    for (let index = 0; index < this.#kept.length; ) {
-      isExcess &&= this.#kept.length > statesMax || this.#bytesRetained() > stateBytesMax
-      const state = this.#kept[index]
+    for (let index = 0; index < this.#snapshots.length; ) {
+      isExcess &&= this.#snapshots.length > statesMax || this.#bytesRetained() > stateBytesMax
+      const state = this.#snapshots[index]
       if (state === undefined) return
       const isDue = isExcess || state.usedAtMs < idleSinceMs
       if (isDue && state.pins === 0) this.#drop(index)
@@ -273,13 +273,11 @@ export class EventMemory {
     }
   }
 
-  /**
-   * Rows that earlier states have, too, are handed to the next older state, which retains them now.
-   */
+  /** Hands rows that earlier snapshots have as well to the next older one, which retains them now. */
   #drop(index: number): void {
-    const [state] = this.#kept.splice(index, 1)
+    const [state] = this.#snapshots.splice(index, 1)
     if (state === undefined) return
-    const older = this.#kept[index - 1]
+    const older = this.#snapshots[index - 1]
     if (older === undefined) {
       for (const slot of state.retired) this.#dead.push(slot)
       return
@@ -290,9 +288,9 @@ export class EventMemory {
 
   /** Tree nodes copied and rows retired since the oldest state was taken. */
   #bytesRetained(): number {
-    const oldest = this.#kept[0]
+    const oldest = this.#snapshots[0]
     if (oldest === undefined) return 0
-    const retired = this.#kept.reduce((sum, state) => sum + state.retiredBytes, 0)
+    const retired = this.#snapshots.reduce((sum, state) => sum + state.retiredBytes, 0)
     return this.#indexes.bytesCopied - oldest.bytesCopiedBefore + retired
   }
 }

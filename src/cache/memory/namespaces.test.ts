@@ -97,7 +97,7 @@ class Compared {
   }
 }
 
-test('namespaces: the list equals the namespaces of the events, and the changes lead from one list to the next', () => {
+test('the list equals the namespaces of the events, and the changes lead from one list to the next', () => {
   fc.assert(
     fc.property(steps, (all) => {
       const compared = new Compared()
@@ -110,7 +110,7 @@ test('namespaces: the list equals the namespaces of the events, and the changes 
   )
 })
 
-test('namespaces: a list that a reader holds does not change', () => {
+test('a list that a reader holds does not change', () => {
   const memory = new EventMemory(defaultMemoryBounds, { now: () => 0 })
   const put = (namespace: string, revision: number): void => {
     const key = { cluster: 'a', namespace, name: 'x' }
@@ -130,7 +130,7 @@ test('namespaces: a list that a reader holds does not change', () => {
   )
 })
 
-test('namespaces: after a load, a namespace has the oldest version and write time of its events', () => {
+test('after a load, a namespace has the oldest version and write time of its events', () => {
   const memory = new EventMemory(defaultMemoryBounds, { now: () => 0 })
   memory.forgetStates()
   for (const [name, revision] of [

@@ -2,7 +2,7 @@ import { isAfter, type Version } from '../../storage/resource-version.ts'
 import type { EventKey, StoredEvent } from '../../storage/storage.ts'
 import type { StoredSize, StoredSizes } from '../../storage/stored-sizes.ts'
 
-/** In place of a cluster: the namespaces that have events in any cluster. */
+/** Stands for a cluster: its namespaces are those that have events in any cluster. */
 export const ANY_CLUSTER = '*'
 
 /** A namespace that has events. */
@@ -34,8 +34,8 @@ type AddedEvent = Pick<StoredEvent, 'key' | 'version' | 'writtenAtMs' | 'body'>
 
 /**
  * Counts the events of each namespace of each cluster, and their bytes, so that namespaces are
- * listed, and budgets compared, without a search. Records the changes while memory follows the store; while memory is loaded it is a
- * mixture of two states, and nothing is recorded.
+ * listed, and budgets compared, without a search. Records the changes while memory follows the store;
+ * while memory is loaded it is a mixture of two states, and nothing is recorded.
  */
 export class NamespaceCounts {
   readonly #clusters = new Map<string, ClusterNamespaces>()
@@ -82,7 +82,7 @@ export class NamespaceCounts {
     this.resized(event.key, event.body.length)
   }
 
-  /** The body of an event got longer by so many bytes, or shorter. */
+  /** The body of an event grew by this many bytes, or shrank if negative. */
   resized({ cluster, namespace }: EventKey, bytes: number): void {
     const known = this.#clusters.get(cluster)
     const entry = known?.byName.get(namespace)

@@ -1,6 +1,6 @@
 /**
- * Finds texts in notes without decoding events: in the bytes of the body, where most notes are as
- * JSON writes them. For the others the event must be read.
+ * Searches notes in the encoded body. If the stored bytes may differ from those of JSON.stringify, the
+ * caller must decode the event.
  */
 
 /** Where the note is in a body, without its quotes. */
@@ -13,14 +13,14 @@ export interface NotePlace {
 export const UNSEARCHABLE = 0xffffffff
 
 const noteMember: Buffer = Buffer.from('"note":"')
-/** JSON has no escapes for these characters. */
+/** JSON.stringify writes these characters unescaped. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
-/** The only characters beyond ASCII whose small letters are, in part, in ASCII. */
+/** The only characters beyond ASCII whose lower-case forms contain ASCII letters. */
 const LOWERS_TO_ASCII = /[\u0130\u212a]/
 const quote = 0x22
 const backslash = 0x5c
 const letterU = 0x75
-/** Other members of this name are in labels and annotations. */
+/** Labels and annotations may also be named `note`: the search gives up after this many. */
 const attemptsMax = 4
 
 export function placeOfNote(body: Buffer, note: string): NotePlace {
@@ -33,7 +33,7 @@ export function placeOfNote(body: Buffer, note: string): NotePlace {
   for (let attempt = 0; at !== -1 && attempt < attemptsMax; attempt++) {
     const offset = at + noteMember.length
     const end = offset + length
-    // The bytes are what counts: a label of the same name may have the same value.
+    // A label named `note` with the same value does equally well.
     if (
       body[end] === quote &&
       (isPlain ? isAt(body, offset, note) : body.toString('utf8', offset, end) === written)
@@ -45,7 +45,7 @@ export function placeOfNote(body: Buffer, note: string): NotePlace {
   return { offset: 0, length: UNSEARCHABLE }
 }
 
-/** Whether a text of ASCII is here. */
+/** Whether the ASCII text starts at this offset. */
 function isAt(body: Buffer, offset: number, text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     if (body[offset + at] !== text.charCodeAt(at)) return false
@@ -53,24 +53,24 @@ function isAt(body: Buffer, offset: number, text: string): boolean {
   return true
 }
 
-/** Whether a text is in a note; undefined when the bytes do not tell. */
+/** Whether a text is in a note; undefined when the bytes do not decide it. */
 export type Found = boolean | undefined
 
 /**
- * Horspool's algorithm compares a repetitive text with a repetitive note length by length: beyond
- * this many comparisons for each byte, an event is read instead.
+ * Horspool's algorithm is quadratic for repetitive input. Beyond this many comparisons per byte, the
+ * event is decoded instead.
  */
 const COMPARISONS_PER_BYTE = 2
 
-/** A text to be found in written notes without regard to case. Horspool's algorithm. */
+/** A lower-case text, matched case-insensitively against encoded notes by Horspool's algorithm. */
 export class Needle {
-  /** As JSON writes it, in small letters. */
+  /** The text as JSON encodes it. */
   readonly #bytes: Uint8Array
-  /** How far the text may be moved when it ends at this byte. */
+  /** The shift when this byte is aligned with the last byte of the text. */
   readonly #shifts: Uint32Array
   readonly #isAscii: boolean
 
-  /** `text` is in small letters. */
+  /** `text` must be in lower case. */
   constructor(text: string) {
     const written = JSON.stringify(text).slice(1, -1)
     const bytes = Buffer.from(written)
@@ -85,14 +85,14 @@ export class Needle {
   }
 
   in(bytes: Uint8Array, from: number, to: number): Found {
-    // Small letters beyond ASCII are not a matter of single bytes.
+    // Case folding beyond ASCII does not work byte by byte.
     if (!this.#isAscii) return isAscii(bytes, from, to) ? false : undefined
     const shifts = this.#shifts
     const { length } = this.#bytes
     let comparisonsLeft = COMPARISONS_PER_BYTE * (to - from)
     for (let end = from + length - 1; end < to; end += shifts[bytes[end] ?? 0] ?? 1) {
       const equal = this.#equalBefore(bytes, end)
-      // It may have found the letter of an escape.
+      // The match may start inside an escape sequence.
       if (equal === length) return isInEscape(bytes, from, end + 1 - length) ? undefined : true
       comparisonsLeft -= equal
       if (comparisonsLeft < 0) return undefined
@@ -100,7 +100,7 @@ export class Needle {
     return false
   }
 
-  /** How many bytes at the end of the text are those that end here. */
+  /** The length of the common suffix of the text and the bytes up to `end`. */
   #equalBefore(bytes: Uint8Array, end: number): number {
     const own = this.#bytes
     const { length } = own
@@ -116,10 +116,10 @@ function isAscii(bytes: Uint8Array, from: number, to: number): boolean {
   return true
 }
 
-/** `\u001f` */
+/** The length of `\u001f`, the longest escape. */
 const escapeLengthMax = 6
 
-/** Whether a character of the note begins before this byte, and ends with it or after it. */
+/** Whether this byte is inside an escape that starts earlier. */
 function isInEscape(bytes: Uint8Array, from: number, at: number): boolean {
   for (let start = at - 1; start >= from && start > at - escapeLengthMax; start--) {
     if (bytes[start] !== backslash || !isEscapeStart(bytes, from, start)) continue
@@ -128,7 +128,7 @@ function isInEscape(bytes: Uint8Array, from: number, at: number): boolean {
   return false
 }
 
-/** Of several backslashes in a row, every other one is the character and not the start. */
+/** In a run of backslashes, every other one is escaped by the one before it. */
 function isEscapeStart(bytes: Uint8Array, from: number, at: number): boolean {
   let first = at
   while (first > from && bytes[first - 1] === backslash) first--

@@ -1,7 +1,7 @@
 import { ownText } from '../../lib/text/own-text.ts'
 import type { RegardedKind } from '../../storage/event-fields.ts'
 
-/** With the bounds on their names, at most about 800 KiB. */
+/** At most about 800 KiB, given the bounds on names. */
 const KINDS_MAX = 2_000
 const KIND = /^[A-Z][A-Za-z0-9]{0,62}$/
 const API_VERSION =
@@ -13,10 +13,10 @@ const API_VERSION =
  * versions are ignored.
  */
 export class RegardedKinds {
-  /** In the order of their last use, the most recent one last. */
+  /** Least recently used first. */
   readonly #kinds = new Map<string, RegardedKind & { readonly cluster: string }>()
   #last = { cluster: '', kind: '', apiVersion: '' }
-  /** By cluster. */
+  /** Keyed by cluster. */
   readonly #listed = new Map<string, readonly RegardedKind[]>()
 
   /** Called with every event; most have the same kind as the one before. */
@@ -43,7 +43,7 @@ export class RegardedKinds {
     this.#listed.clear()
   }
 
-  /** In the same order on every replica; returns the same array until it changes. */
+  /** Sorted the same way on every replica; returns the same array until it changes. */
   list(cluster: string): readonly RegardedKind[] {
     const known = this.#listed.get(cluster)
     if (known !== undefined) return known

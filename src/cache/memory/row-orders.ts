@@ -53,12 +53,12 @@ export class KeyOrder extends SlotOrder {
     }
     const low = this.#table.keyRankOf(before)
     if (after === undefined) return low + rankStep
-    // More place is left after it than before it: later events of an object have higher keys.
+    // A larger gap is left after it than before it: later events of an object have higher keys.
     return low + (this.#table.keyRankOf(after) - low) / 4
   }
 }
 
-/** By when events were last seen, then by key. */
+/** Orders rows by when their events were last seen, then by key. */
 export class TimeOrder extends SlotOrder {
   readonly #table: EventTable
   readonly #keys: RankedKeys
@@ -80,7 +80,7 @@ export class TimeOrder extends SlotOrder {
   }
 }
 
-/** By the number in a column, then by key. */
+/** Orders rows by the number in a column, then by key. */
 export class ColumnOrder extends SlotOrder {
   readonly #table: EventTable
   readonly #column: Column

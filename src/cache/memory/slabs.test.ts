@@ -14,7 +14,7 @@ function slabsWithPlaces() {
   return { slabs, places }
 }
 
-test('slabs: texts compare as their bytes do', () => {
+test('texts compare as their bytes do', () => {
   const bytes = fc.uint8Array({ maxLength: 12 }).map((array) => Buffer.from(array))
   const texts = fc.string({ unit: 'grapheme', maxLength: 4 }).map((text) => Buffer.from(text))
   const text = fc.oneof(bytes, texts)
@@ -31,7 +31,7 @@ test('slabs: texts compare as their bytes do', () => {
   )
 })
 
-test('slabs: a search finds the place of a text, whatever its neighbours have in common', () => {
+test('a search finds the place of a text, whatever its neighbours have in common', () => {
   // Few letters, so that long beginnings are equal, and texts are beginnings of others.
   const letters = fc.uint8Array({ max: 2, maxLength: 24 }).map((array) => Buffer.from(array))
   const texts = fc.array(letters, { minLength: 1, maxLength: 300, size: 'max' })
@@ -55,7 +55,7 @@ test('slabs: a search finds the place of a text, whatever its neighbours have in
   )
 })
 
-test('slabs: every body is at its recorded place, and dead bytes are bounded', () => {
+test('every body is at its recorded place, and dead bytes are bounded', () => {
   const sizes = fc.oneof(
     { weight: 20, arbitrary: fc.integer({ min: 0, max: 20_000 }) },
     { weight: 1, arbitrary: fc.integer({ min: 20_000, max: 600_000 }) },
@@ -96,7 +96,7 @@ test('slabs: every body is at its recorded place, and dead bytes are bounded', (
   )
 })
 
-test('slabs: long bodies leave little of a slab unused, whatever their size', () => {
+test('long bodies leave little of a slab unused, whatever their size', () => {
   const slabs = new Slabs({ placeOf: () => -1, moved: () => {} })
   for (const size of [20_000, 30_000, 50_000, 90_000, 130_016]) {
     const before = slabs.bytesHeld
@@ -106,7 +106,7 @@ test('slabs: long bodies leave little of a slab unused, whatever their size', ()
   }
 })
 
-test('slabs: when long bodies are freed, dead short ones are reclaimed as well', () => {
+test('when long bodies are freed, dead short ones are reclaimed as well', () => {
   const { slabs, places } = slabsWithPlaces()
   const put = (slot: number, size: number): void => {
     places.set(slot, slabs.put(slot, Buffer.alloc(size)))
@@ -126,7 +126,7 @@ test('slabs: when long bodies are freed, dead short ones are reclaimed as well',
   assert.ok(slabs.bytesHeld <= 6 * 256 * 1024, `${slabs.bytesHeld}`)
 })
 
-test('slabs: a view stays valid after its body is freed', () => {
+test('a view stays valid after its body is freed', () => {
   const { slabs, places } = slabsWithPlaces()
   const place = slabs.put(1, Buffer.alloc(1_000, 7))
   const view = slabs.view(place, 1_000)
@@ -137,7 +137,7 @@ test('slabs: a view stays valid after its body is freed', () => {
   assert.deepEqual(bytesOfText(ref), view)
 })
 
-test('slabs: bodies that are freed before their slab is full are reclaimed as well', () => {
+test('bodies that are freed before their slab is full are reclaimed as well', () => {
   const { slabs } = slabsWithPlaces()
   const body = Buffer.alloc(900)
   for (let round = 0; round < 10_000; round++) {
@@ -147,7 +147,7 @@ test('slabs: bodies that are freed before their slab is full are reclaimed as we
   assert.ok(slabs.bytesHeld <= 2 * 256 * 1024, `${slabs.bytesHeld} bytes held`)
 })
 
-test('slabs: texts that die in order are hardly copied, although some of them stay', () => {
+test('texts that die in order are hardly copied, although some of them stay', () => {
   const places: number[] = []
   let moved = 0
   const slabs = new Slabs({

@@ -94,7 +94,7 @@ export class Slabs {
     return lengthAt(this.#at(place).words, offsetOf(place))
   }
 
-  /** For reading the text later, even after it is freed or moved. */
+  /** A reference for reading the text later, even after it is freed or moved. */
   refTo(place: number): TextRef {
     return { words: this.#at(place).words, offset: offsetOf(place) }
   }
@@ -111,7 +111,7 @@ export class Slabs {
     return this.#compare(place, text, 0, text.byteLength)
   }
 
-  /** For comparing many texts with one of them. */
+  /** A search that compares many texts with one of them. */
   search(): TextSearch {
     return new TextSearch(this.#slabs)
   }
@@ -128,7 +128,7 @@ export class Slabs {
   /** Texts of this slab have died. */
   #reclaim(slab: Slab): void {
     if (slab.alive === 0) this.#evacuate(slab)
-    // Also after that: what may be dead is a part of what is held, which is less now.
+    // Checked after an evacuation as well, since the dead part is measured against fewer slabs then.
     if (this.#bytesDead <= Math.max(deadBytesMin, this.#bytesHeld * deadPart)) return
     const emptiest = this.#emptiest()
     if (emptiest !== undefined) this.#evacuate(emptiest)

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { SlotOrder } from './slot-order.ts'
-import { SlotTree } from './slot-tree.ts'
-import type { TreeView } from './tree-view.ts'
+import { SlotTree, type TreeView } from './slot-tree.ts'
 
 /** Sorts by the slot's number, so that a sorted array is the model. */
 const byNumber = (slot: number, other: number) => slot - other
@@ -36,7 +35,7 @@ function contents(view: TreeView): number[] {
   return all
 }
 
-test('slot tree: the tree equals a sorted array, whatever is inserted and removed', () => {
+test('the tree equals a sorted array, whatever is inserted and removed', () => {
   const slots = fc.array(fc.nat(2_000), { minLength: 1, maxLength: 3_000, size: 'max' })
   fc.assert(
     fc.property(slots, (steps) => {
@@ -61,7 +60,7 @@ test('slot tree: the tree equals a sorted array, whatever is inserted and remove
   )
 })
 
-test('slot tree: a view always shows the set as it was when the view was taken', () => {
+test('a view always shows the set as it was when the view was taken', () => {
   const actions = fc.array(
     fc.oneof(
       { weight: 50, arbitrary: fc.nat(500) },
@@ -89,7 +88,7 @@ test('slot tree: a view always shows the set as it was when the view was taken',
   )
 })
 
-test('slot tree: the new slot takes the place of the old one, and views keep the old one', () => {
+test('the new slot takes the place of the old one, and views keep the old one', () => {
   // Slots sort by their last four digits: 10_000 + n compares as equal to n.
   const tree = new SlotTree(new NumberOrder((slot) => slot % 10_000))
   for (let slot = 0; slot < 5_000; slot++) tree.insert(slot)
@@ -103,7 +102,7 @@ test('slot tree: the new slot takes the place of the old one, and views keep the
   assert.equal(before.size, 5_000)
 })
 
-test('slot tree: a slot is put in the place of one that compares as equal, or inserted', () => {
+test('a slot is put in the place of one that compares as equal, or inserted', () => {
   const steps = fc.array(fc.nat(40_000), { minLength: 1, maxLength: 3_000, size: 'max' })
   fc.assert(
     fc.property(steps, (slots) => {
@@ -125,19 +124,19 @@ test('slot tree: a slot is put in the place of one that compares as equal, or in
   )
 })
 
-test('slot tree: inserting a slot that compares as equal to another throws', () => {
+test('inserting a slot that compares as equal to another throws', () => {
   const tree = new SlotTree(new NumberOrder((slot) => slot % 10))
   tree.insert(1)
   assert.throws(() => tree.insert(11), /slot 11 compares as equal to 1/)
 })
 
-test('slot tree: removing a slot that is not in the tree throws', () => {
+test('removing a slot that is not in the tree throws', () => {
   const tree = new SlotTree(new NumberOrder())
   tree.insert(1)
   assert.throws(() => tree.remove(2), /slot 2 is not in the tree/)
 })
 
-test('slot tree: nothing is copied without views; with one, each changed path is copied once', () => {
+test('nothing is copied without views; with one, each changed path is copied once', () => {
   const tree = new SlotTree(new NumberOrder())
   for (let slot = 0; slot < 100_000; slot++) tree.insert(slot * 2)
   assert.equal(tree.bytesCopied, 0)

@@ -7,15 +7,42 @@
  * earlier generations before it changes them. Without views nothing is copied.
  */
 import type { SlotOrder } from './slot-order.ts'
-import { type Inner, type Leaf, type Node, nth, sizeOf, TreeView } from './tree-view.ts'
 
 /** Three levels hold two million slots; a copied path is three kilobytes. */
 const nodeMax = 128
-/** A smaller node is merged with its neighbour if the result leaves room to grow. */
+/** A smaller node is merged with its neighbour if the result has space to grow. */
 const nodeMin = nodeMax / 4
 const mergedMax = (nodeMax * 3) / 4
 /** The size of a slot or a pointer in an array. */
 const wordBytes = 8
+
+/** Below 0 when the slot is before the wanted position, above 0 when after, 0 when it is there. */
+export type Probe = (slot: number) => number
+
+interface Leaf {
+  readonly generation: number
+  readonly slots: number[]
+  isPast: boolean
+  readonly size?: never
+}
+
+/** Neighbouring slots. */
+export interface SlotRun {
+  readonly slots: readonly number[]
+  /** The present tree no longer contains this run. */
+  readonly isPast: boolean
+}
+
+interface Inner {
+  readonly generation: number
+  readonly children: Node[]
+  /** The first slot under each child. */
+  readonly firsts: number[]
+  size: number
+  readonly slots?: never
+}
+
+type Node = Leaf | Inner
 
 export class SlotTree {
   readonly #order: SlotOrder
@@ -131,7 +158,7 @@ export class SlotTree {
     if (!this.#merge(node, index)) this.#merge(node, index - 1)
   }
 
-  /** Merges the child after `index` into the one at `index`, if that leaves room to grow. */
+  /** Merges the child after `index` into the one at `index`, if that leaves space to grow. */
   #merge(node: Inner, index: number): boolean {
     const [left, right] = [node.children[index], node.children[index + 1]]
     if (left === undefined || right === undefined) return false
@@ -206,7 +233,98 @@ function widthOf(node: Node): number {
   return node.slots === undefined ? node.children.length : node.slots.length
 }
 
-/** For an empty leaf, which only the root can be, an arbitrary slot that is never used. */
+/** Returns an arbitrary slot, which is never used, for an empty leaf; only the root can be one. */
 function firstOf(node: Node): number {
   return (node.slots === undefined ? node.firsts[0] : node.slots[0]) ?? 0
+}
+
+/** The set as it was when the view was taken. */
+export class TreeView {
+  readonly #root: Node
+
+  constructor(root: Node) {
+    this.#root = root
+  }
+
+  get size(): number {
+    return sizeOf(this.#root)
+  }
+
+  /** The number of slots before the wanted position. */
+  rank(probe: Probe): number {
+    let node = this.#root
+    let before = 0
+    while (node.slots === undefined) {
+      const index = countBefore(node.firsts, probe) - 1
+      if (index < 0) return before
+      for (let left = 0; left < index; left++) before += sizeOf(nth(node.children, left))
+      node = nth(node.children, index)
+    }
+    return before + countBefore(node.slots, probe)
+  }
+
+  /** The slot for which the probe returns 0. */
+  find(probe: Probe): number | undefined {
+    let node = this.#root
+    while (node.slots === undefined) {
+      node = nth(node.children, Math.max(0, countUpTo(node.firsts, probe) - 1))
+    }
+    const slot = node.slots[countBefore(node.slots, probe)]
+    return slot !== undefined && probe(slot) === 0 ? slot : undefined
+  }
+
+  /**
+   * The run that contains the slot at `index`, which must exist, and its offset in the run. A run
+   * of a view that `SlotTree.view` returned never changes, and later views return the same object
+   * until a slot in the run changes.
+   */
+  runAt(index: number): { readonly run: SlotRun; readonly offset: number } {
+    let node = this.#root
+    let offset = index
+    while (node.slots === undefined) {
+      let child = 0
+      for (;;) {
+        const size = sizeOf(nth(node.children, child))
+        if (offset < size) break
+        offset -= size
+        child++
+      }
+      node = nth(node.children, child)
+    }
+    return { run: node, offset }
+  }
+}
+
+function sizeOf(node: Node): number {
+  return node.slots === undefined ? node.size : node.slots.length
+}
+
+function nth(children: readonly Node[], index: number): Node {
+  const child = children[index]
+  if (child === undefined) throw new RangeError(`no child ${index}`)
+  return child
+}
+
+/** How many of the sorted slots are before the wanted position. */
+function countBefore(slots: readonly number[], probe: Probe): number {
+  let low = 0
+  let high = slots.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (probe(slots[middle] ?? 0) < 0) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** How many of the sorted slots are before or at the wanted position. */
+function countUpTo(slots: readonly number[], probe: Probe): number {
+  let low = 0
+  let high = slots.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (probe(slots[middle] ?? 0) <= 0) low = middle + 1
+    else high = middle
+  }
+  return low
 }

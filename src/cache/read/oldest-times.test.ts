@@ -33,7 +33,7 @@ const clock = { now: () => 0 }
 const isLoaded = () => true
 const lane = aLane()
 
-test('the oldest time of a scope is the least of its events, and no state is kept for it', async () => {
+test('the oldest time of a scope is the least of its events, and takes no snapshot', async () => {
   const lists = fc.array(made, { maxLength: 60 })
   await fc.assert(
     fc.asyncProperty(lists, async (events) => {
@@ -56,7 +56,7 @@ test('the oldest time of a scope is the least of its events, and no state is kep
   )
 })
 
-test('nothing is told while memory is loaded, and a time is a second old at most', async () => {
+test('nothing is returned while memory is loaded, and a time is a second old at most', async () => {
   let isReady = false
   const at = { ms: 0, now: () => at.ms }
   const memory = memoryOf([{ cluster: 'a', namespace: 'shop', lastSeenMs: 50 }])

@@ -9,7 +9,7 @@ import { oldestTime } from './page.ts'
 const freshMs = 1_000
 const knownMax = 10_000
 
-/** Of the oldest event; a promise while it is searched. */
+/** When the oldest event was last seen; a promise while it is searched. */
 type OldestMs = number | undefined | Promise<number | undefined>
 
 interface Known {
@@ -20,7 +20,7 @@ interface Known {
 export interface OldestTimesOptions {
   readonly memory: EventMemory
   readonly clock: Clock
-  /** Memory has the events of the store. While it is loaded, it has any part of them. */
+  /** Whether memory has all events of the store, which it does not while it is loaded. */
   readonly isLoaded: () => boolean
 }
 
@@ -34,8 +34,8 @@ export class OldestTimes {
   }
 
   /**
-   * In ms; undefined when there are no events, or it is not known. Up to a second old. A search runs
-   * in the lane of the first request that asks for it.
+   * Returns milliseconds since 1970, up to a second old; undefined when there are no events, or while
+   * they are loaded. A search runs in the lane of the first request that asks for it.
    */
   in(scope: EventScope, lane: Lane): OldestMs {
     const { memory, clock, isLoaded } = this.#options

@@ -1,4 +1,5 @@
 import type { Lane, Slices } from '../../lib/run-queue.ts'
+import { throwIfAborted } from '../../storage/aborted-read.ts'
 import type {
   EventPage,
   EventScope,
@@ -7,11 +8,12 @@ import type {
   StoredEvent,
 } from '../../storage/storage.ts'
 import type { EventMemory, ReaderKind, State } from '../memory/memory.ts'
-import { orderRange, viewOf } from '../memory/order-key.ts'
+import { orderRange } from '../memory/order-key.ts'
 import { pinningSlices, smallest, walkSliced } from './search.ts'
 import {
   compareToPosition,
   type Position,
+  rangeByKey,
   type Source,
   scanCost,
   scanOf,
@@ -29,7 +31,7 @@ type OrderedQuery = PageQuery & Position
 
 /**
  * Reads a page from a state of `memory`, which may be the present. A long search is time-sliced and
- * pins the state meanwhile. If more pages may follow, the state is kept for them.
+ * pins the state meanwhile. If more pages may follow, the state is retained for them.
  */
 export async function readPage(
   memory: EventMemory,
@@ -37,22 +39,49 @@ export async function readPage(
   options: PageQuery,
 ): Promise<EventPage> {
   const query = { ...options, order: options.order ?? 'key' }
-  const sources = sourcesOf(memory, state, query)
-  const source = chooseSource(sources, query)
+  const isPlain = query.selector === undefined && query.order === 'key'
+  const found = await (isPlain ? readByKey : find)(memory, state, query)
   const { version } = state
-  if (source === undefined) return { items: [], version, more: false, remaining: undefined }
-  const read = source.sortedBy === sortOf(query.order) ? readSorted : readUnsorted
-  const found = await read(memory, state, { ...query, source, least: smallest(sources) })
-  const remaining = remainingOf(memory, state, { ...query, ...found, source })
+  const { items, remaining } = found
   const more = found.following > 0 && remaining !== 0
-  if (more && options.isOnlyPage !== true && memory.version === version) memory.keep(options)
+  if (more && options.isOnlyPage !== true && memory.version === version) memory.snapshot(options)
   else if (!more && options.isReadOnce === true) memory.finish(version)
-  return { items: found.items, version, more, remaining }
+  return { items, version, more, remaining }
 }
 
-/**
- * When the oldest event of a scope was last seen; undefined when there are none.
- */
+/** Reads run by run: without a selector, every slot belongs to the page. */
+async function readByKey(memory: EventMemory, state: State, query: OrderedQuery): Promise<Page> {
+  const { scope, after, limit, signal } = query
+  const { view, from, to } = rangeByKey(memory, state, orderRange(scope, after))
+  const end = Math.min(to, from + limit)
+  using slices = pinningSlices(memory, state, { ...query, pages: pagesOf(query) })
+  const items: StoredEvent[] = []
+  for (let index = from; index < end; ) {
+    // The first run is read without a wait: a short page pins nothing.
+    if (items.length > 0 && slices.isOver()) {
+      await slices.next()
+      throwIfAborted(signal)
+    }
+    const { run, offset } = view.runAt(index)
+    const slots = run.slots.slice(offset, offset + end - index)
+    for (const slot of slots) items.push(memory.table.read(slot))
+    index += slots.length
+  }
+  const following = Math.max(0, to - from - items.length)
+  return { items, following, remaining: following }
+}
+
+/** Searches the source that promises to be the fastest. */
+async function find(memory: EventMemory, state: State, query: OrderedQuery): Promise<Page> {
+  const sources = sourcesOf(memory, state, query)
+  const source = chooseSource(sources, query)
+  if (source === undefined) return { items: [], following: 0, remaining: undefined }
+  const read = source.sortedBy === sortOf(query.order) ? readSorted : readUnsorted
+  const found = await read(memory, state, { ...query, source, least: smallest(sources) })
+  return { ...found, remaining: remainingOf(memory, state, { ...query, ...found, source }) }
+}
+
+/** When the oldest event of a scope was last seen; undefined when there are none. */
 export async function oldestTime(
   memory: EventMemory,
   scope: EventScope,
@@ -81,6 +110,8 @@ interface Found {
   readonly following: number
 }
 
+type Page = Found & Pick<EventPage, 'remaining'>
+
 type SourceQuery = OrderedQuery & {
   readonly source: Source
   /** The smallest source, which may be the same. */
@@ -100,7 +131,7 @@ async function readSorted(memory: EventMemory, state: State, query: SourceQuery)
   const other = isSelective(query) ? cheapest(state, query) : undefined
   const passMax = other?.cost
   const isLong = other !== undefined && other.cost < source.size
-  // Before the walk, after which the present may be another one: the other source is of this state.
+  // Opened before the walk, after which the present may be another state.
   using _pin = isLong ? memory.pin(state, pagesOf(query)) : undefined
   const rest = isLong ? other.open() : undefined
   using slices = pinningSlices(memory, state, { ...query, pages: pagesOf(query) })
@@ -138,7 +169,7 @@ function isSelective({ selector, order, source }: SourceQuery): boolean {
   return order !== 'key' && (selector !== undefined || !source.isInScope)
 }
 
-/** Walks through everything, and keeps the first of what it finds. */
+/** Walks through everything, and collects the first matches in the order of the page. */
 async function readUnsorted(memory: EventMemory, state: State, query: SourceQuery): Promise<Found> {
   using slices = pinningSlices(memory, state, { ...query, pages: pagesOf(query) })
   return await choose(memory, { ...query, slices })
@@ -191,12 +222,8 @@ function comparison(
 export function countIn(
   memory: EventMemory,
   scope: EventScope,
-  { byKey }: Pick<State, 'byKey'> = memory.peek(),
+  state: Pick<State, 'byKey'> = memory.peek(),
 ): number {
-  const { start, end } = orderRange(scope, undefined)
-  const rank = (key: Buffer): number => {
-    const view = viewOf(key)
-    return byKey.rank((slot) => memory.table.compareKey(slot, view))
-  }
-  return (end === undefined ? byKey.size : rank(end)) - rank(start)
+  const { from, to } = rangeByKey(memory, state, orderRange(scope, undefined))
+  return to - from
 }

@@ -3,13 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { aLane } from '../../lib/run-queue.fixture.ts'
 import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
-import type {
-  EventKey,
-  EventRun,
-  EventScope,
-  ListPart,
-  StoredEvent,
-} from '../../storage/storage.ts'
+import type { EventKey, EventRun, EventScope, StoredEvent } from '../../storage/storage.ts'
 import { madeEvent } from '../memory/made-events.fixture.ts'
 import {
   defaultMemoryBounds,
@@ -18,7 +12,7 @@ import {
   type State,
 } from '../memory/memory.ts'
 import { readPage } from './page.ts'
-import { readRuns } from './runs.ts'
+import { runsOf } from './runs.ts'
 
 const { signal } = new AbortController()
 const everything: EventScope = { cluster: undefined, namespace: undefined }
@@ -31,39 +25,33 @@ function keyOf(n: number): EventKey {
   return { cluster: 'local', namespace: `n-${n % 3}`, name: `e-${n}` }
 }
 
-/** A reader that caches the text of each run when it first sees it. */
+/** A reader that caches the text of each run when it first reads it. */
 class Reader {
-  readonly kept = new Map<EventRun, Buffer>()
-  known = 0
+  readonly #texts = new Map<EventRun, string>()
+  hits = 0
 
-  /** All events of a scope at a version, in pages of several runs. */
-  list(memory: EventMemory, scope: EventScope, state: State): string | undefined {
+  /** All events of a scope at a version, in pages of several runs; undefined without runs. */
+  async list(memory: EventMemory, scope: EventScope, state: State): Promise<string | undefined> {
     const texts: string[] = []
     let after: EventKey | undefined
     for (let more = true; more; ) {
-      const page = readRuns(memory, scope, {
-        at: state.version,
-        after,
-        limit: 150,
-        recall: (run) => this.kept.get(run),
-      })
+      const page = runsOf(memory, scope, { at: state.version, after, limit: 150 })
       if (page === undefined) return undefined
-      for (const part of page.parts) texts.push(this.#text(part))
-      after = page.last
+      for (const { run, count, last } of page.stretches) {
+        const text = run && this.#texts.get(run)
+        if (text !== undefined) this.hits++
+        const options = { scope, after, limit: count, signal, lane: aLane() }
+        const { items } = await readPage(memory, state, options)
+        const read = items.map(textOf).join('')
+        assert.equal(text ?? read, read)
+        assert.equal(items.at(-1)?.version, last.version)
+        if (run !== undefined) this.#texts.set(run, read)
+        texts.push(read)
+        after = last.key
+      }
       more = page.more
     }
     return texts.join('')
-  }
-
-  #text(part: ListPart): string {
-    if (part.known !== undefined) {
-      this.known++
-      return part.known.toString()
-    }
-    assert.equal(part.count, part.events.length)
-    const text = part.events.map(textOf).join('')
-    if (part.run !== undefined) this.kept.set(part.run, Buffer.from(text))
-    return text
   }
 }
 
@@ -102,37 +90,40 @@ const steps = fc.array(
   { minLength: 60, maxLength: 200, size: 'max' },
 )
 
-test('runs: a list built from cached runs equals a plain list, whatever was written in between', async () => {
-  let known = 0
+test('a cached run has the events of the list, whatever was written in between', async () => {
+  let hits = 0
   await fc.assert(
     fc.asyncProperty(steps, async (made) => {
       const written = new Written({ ...defaultMemoryBounds, statesMax: 3 })
       const { memory } = written
       const reader = new Reader()
       for (let n = 0; n < 900; n += 2) written.put(keyOf(n))
-      let earlier = { state: kept(memory), list: await pageOf(memory, everything, memory.peek()) }
+      let earlier = {
+        state: snapshotOf(memory),
+        list: await pageOf(memory, everything, memory.peek()),
+      }
       for (const step of made) {
         if ('put' in step) written.put(keyOf(step.put))
         else if ('remove' in step) written.remove(keyOf(step.remove))
         else {
           const scope = { cluster: 'local', namespace: step.list }
-          const state = kept(memory)
+          const state = snapshotOf(memory)
           const expected = await pageOf(memory, scope, state)
-          assert.equal(reader.list(memory, scope, state), expected)
+          assert.equal(await reader.list(memory, scope, state), expected)
           // A reader of an earlier state finds that state, or nothing.
           const { list } = earlier
-          assert.equal(reader.list(memory, everything, earlier.state) ?? list, list)
+          assert.equal((await reader.list(memory, everything, earlier.state)) ?? list, list)
           earlier = { state, list: await pageOf(memory, everything, state) }
         }
       }
-      known += reader.known
+      hits += reader.hits
     }),
     { numRuns: 40 },
   )
-  assert.ok(known > 100, `${known} parts were known`)
+  assert.ok(hits > 100, `${hits} hits`)
 })
 
-test('runs: a change replaces the run it is in and no other', () => {
+test('a change replaces the run it is in and no other', () => {
   const written = new Written()
   const { memory } = written
   const key = (n: number) => ({
@@ -142,14 +133,9 @@ test('runs: a change replaces the run it is in and no other', () => {
   })
   for (let n = 0; n < 2_000; n++) written.put(key(n))
   const runs = () => {
-    const found: EventRun[] = []
-    const at = kept(memory).version
-    const recall = (run: EventRun) => {
-      found.push(run)
-      return undefined
-    }
-    readRuns(memory, everything, { at, limit: 5_000, recall })
-    return found
+    const at = snapshotOf(memory).version
+    const page = runsOf(memory, everything, { at, limit: 5_000 })
+    return page?.stretches.map(({ run }) => run ?? assert.fail('a part of a run')) ?? []
   }
   const before = runs()
   written.put(key(700))
@@ -163,18 +149,30 @@ test('runs: a change replaces the run it is in and no other', () => {
   )
 })
 
-test('runs: a state that is not kept has no runs', () => {
+test('a part of a run is not listed as a run', () => {
+  const written = new Written()
+  for (let n = 0; n < 30; n++) written.put(keyOf(n))
+  const at = snapshotOf(written.memory).version
+  const scope = { cluster: 'local', namespace: 'n-1' }
+  const page = runsOf(written.memory, scope, { at, limit: 100 })
+  assert.deepEqual(
+    page?.stretches.map(({ run, count }) => [run, count]),
+    [[undefined, 10]],
+  )
+})
+
+test('a state without a snapshot has no runs', () => {
   const written = new Written()
   const { memory } = written
   written.put(keyOf(1))
-  const options = { at: memory.version, limit: 10, recall: () => undefined }
-  assert.equal(readRuns(memory, everything, options), undefined)
-  memory.keep()
-  assert.equal(readRuns(memory, everything, options)?.parts.length, 1)
+  const options = { at: memory.version, limit: 10 }
+  assert.equal(runsOf(memory, everything, options), undefined)
+  memory.snapshot()
+  assert.equal(runsOf(memory, everything, options)?.stretches.length, 1)
 })
 
-function kept(memory: EventMemory): State {
-  const state = memory.keep()
+function snapshotOf(memory: EventMemory): State {
+  const state = memory.snapshot()
   assert.ok(state !== undefined)
   return state
 }

@@ -1,54 +1,30 @@
-import type { EventScope, ListPart, RunsOptions, RunsPage } from '../../storage/storage.ts'
+import type { EventScope, ListStretch, RunsOptions, RunsPage } from '../../storage/storage.ts'
 import type { EventMemory } from '../memory/memory.ts'
-import { orderRange, viewOf } from '../memory/order-key.ts'
-import type { SlotRun } from '../memory/tree-view.ts'
+import { orderRange } from '../memory/order-key.ts'
+import { rangeByKey } from './sources.ts'
 
 /**
- * Reads a page by runs from a kept state of `memory`. Only runs of a kept state are immutable, and
- * so usable as cache keys: those of the present may still be changed in place.
+ * Divides a list into the runs of a snapshot of `memory`. Only these are immutable, and so usable as
+ * cache keys: runs of the present may still be changed in place.
  */
-export function readRuns(
+export function runsOf(
   memory: EventMemory,
   scope: EventScope,
-  { at, after, limit, recall }: RunsOptions,
+  { at, after, limit }: RunsOptions,
 ): RunsPage | undefined {
-  const view = memory.keptAt(at)?.byKey
-  if (view === undefined) return undefined
-  const { table } = memory
-  const rank = (key: Buffer): number => {
-    const bytes = viewOf(key)
-    return view.rank((slot) => table.compareKey(slot, bytes))
-  }
-  const range = orderRange(scope, after)
-  const from = rank(range.start)
-  const to = range.end === undefined ? view.size : rank(range.end)
-  const parts: ListPart[] = []
+  const state = memory.snapshotAt(at)
+  if (state === undefined) return undefined
+  const { view, from, to } = rangeByKey(memory, state, orderRange(scope, after))
+  const stretches: ListStretch[] = []
   let index = from
-  let last: number | undefined
   while (index < to && index - from < limit) {
     const { run, offset } = view.runAt(index)
     const { length } = run.slots
     const end = Math.min(length, offset + to - index)
-    const known = end - offset === length ? recall(run) : undefined
-    if (known === undefined) parts.push(partOf(memory, run, { offset, end }))
-    else parts.push({ known, count: length })
-    last = run.slots[end - 1]
-    index += end - offset
+    const count = end - offset
+    const last = memory.table.read(run.slots[end - 1] ?? 0)
+    stretches.push({ run: count === length ? run : undefined, count, last })
+    index += count
   }
-  return {
-    parts,
-    last: last === undefined ? undefined : table.read(last).key,
-    more: index < to,
-  }
-}
-
-function partOf(
-  { table }: EventMemory,
-  run: SlotRun,
-  { offset, end }: { readonly offset: number; readonly end: number },
-): ListPart {
-  const isWhole = end - offset === run.slots.length
-  const slots = isWhole ? run.slots : run.slots.slice(offset, end)
-  const events = slots.map((slot) => table.read(slot))
-  return { run: isWhole ? run : undefined, events, count: events.length }
+  return { stretches, more: index < to }
 }

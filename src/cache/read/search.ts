@@ -5,14 +5,14 @@ import { Matcher } from './matcher.ts'
 import { SourceWalk } from './slot-walks.ts'
 import { type Query, type Source, scanCost, scanOf, sourcesOf } from './sources.ts'
 
-/** Returns false to end the search with this slot. */
+/** Returns false to stop after this slot. */
 export type Visit = (slot: number) => boolean
 
 export type SearchOptions = Query & InLane
 
 /**
- * Visits the slots of all matches in a state of `memory`, which may be the present, in no promised
- * order. A long search is time-sliced and pins the state meanwhile.
+ * Visits the slots of all matches in a state of `memory`, which may be the live one. The order is
+ * unspecified. A long search is time-sliced and pins the state meanwhile.
  */
 export async function search(
   memory: EventMemory,
@@ -24,7 +24,8 @@ export async function search(
   if (least === undefined) return
   const cost = scanCost(state)
   const scan = cost !== undefined && cost < least.size ? scanOf(state) : undefined
-  await walk(memory, state, { ...query, source: scan ?? least }, visit)
+  using slices = pinningSlices(memory, state, query)
+  await walkSliced(memory, { ...query, source: scan ?? least, slices }, visit)
 }
 
 export function smallest(sources: readonly Source[]): Source | undefined {
@@ -33,28 +34,17 @@ export function smallest(sources: readonly Source[]): Source | undefined {
   return best
 }
 
-export interface WalkOptions extends SearchOptions {
+interface WalkOptions extends SearchOptions {
   readonly source: Source
   readonly isReverse?: boolean | undefined
-  /** Ends after about this many slots. */
+  /** Stops at the first batch boundary after this many slots. */
   readonly passMax?: number | undefined
 }
 
 /**
- * Visits the matches of a source, in its order or in reverse. Returns how many slots of the source
- * it passed.
+ * Slices that pin `state` before the first wait, and release it on disposal, or retain it if more pages
+ * may follow.
  */
-async function walk(
-  memory: EventMemory,
-  state: State,
-  options: WalkOptions,
-  visit: Visit,
-): Promise<number> {
-  using slices = pinningSlices(memory, state, options)
-  return await walkSliced(memory, { ...options, slices }, visit)
-}
-
-/** Pins the state before the first wait, until it is disposed of, or for pages that may follow. */
 export function pinningSlices(
   memory: EventMemory,
   state: State,
@@ -64,7 +54,10 @@ export function pinningSlices(
   return lane.slices({ hold: () => memory.pin(state, pages), signal })
 }
 
-/** The same in time slices that others share, so that one pin is enough. */
+/**
+ * Visits the matches of a source, in its order or in reverse, and returns how many slots it passed.
+ * The caller shares the time slices between walks, so that one pin is enough.
+ */
 export async function walkSliced(
   memory: EventMemory,
   options: WalkOptions & { readonly slices: Slices },
@@ -80,7 +73,6 @@ export async function walkSliced(
   const walk = new SourceWalk(source, options)
   let passed = 0
   for (let batch = walk.next(); batch !== undefined; batch = walk.next()) {
-    // A short search ends within its first batch, and pins nothing.
     if (isOver(slices, passed > 0)) await pause()
     for (const index of matcher.hitsIn(batch)) {
       const slot = batch.slots[index] ?? 0
@@ -92,7 +84,7 @@ export async function walkSliced(
   return passed
 }
 
-/** Not a promise: whoever waits without a pin lets others change the memory. */
+/** Synchronous: any await before the state is pinned would let writers change it. */
 function isOver(slices: Slices, hasDoneMuch: boolean): boolean {
   return hasDoneMuch && slices.isOver()
 }

@@ -1,9 +1,10 @@
 /** Finds the places in the indexes that lead to the matches of a query. */
+
 import type { EventKey, EventScope, EventSelector, ListOrder } from '../../storage/storage.ts'
 import { type Condition, conditionsOf, indexes, mentionConditions } from '../memory/columns.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
 import { keyAfter, type OrderRange, orderKey, orderRange, viewOf } from '../memory/order-key.ts'
-import type { TreeView } from '../memory/tree-view.ts'
+import type { TreeView } from '../memory/slot-tree.ts'
 
 export interface Query {
   readonly scope: EventScope
@@ -66,7 +67,7 @@ export function sourcesOf(
   if (conditions === undefined) return []
   const isByKey = query.order === 'key'
   const keys = narrowed(orderRange(query.scope, isByKey ? query.after : undefined), query)
-  const inKeys = (condition?: Condition) => keyRange(memory, state, keys, condition)
+  const inKeys = (condition: Condition) => rangeByColumn(memory, state, keys, condition)
   const byKey = (ranges: readonly (Range | undefined)[]): Source => {
     const found = ranges.filter((range) => range !== undefined)
     return {
@@ -77,7 +78,7 @@ export function sourcesOf(
       isBehindPosition: isByKey,
     }
   }
-  const sources = [byKey([inKeys()]), timeSource(memory, state, query)]
+  const sources = [byKey([rangeByKey(memory, state, keys)]), timeSource(memory, state, query)]
   for (const condition of conditions) {
     const range = inKeys(condition)
     if (condition.isEqual && range !== undefined) sources.push(byKey([range]))
@@ -101,21 +102,28 @@ export function compareToPosition(
   return (slot) => table.lastSeenOf(slot) - afterMs || table.compareKey(slot, key)
 }
 
-/** The keys of a scope in key order, or in the order of an index; undefined if there is no index. */
-function keyRange(
+/** The slots of a range of keys, in key order. */
+export function rangeByKey(
+  { table }: EventMemory,
+  { byKey: view }: Pick<State, 'byKey'>,
+  { start, end }: OrderRange,
+): Range {
+  const rank = (key: Buffer): number => {
+    const bytes = viewOf(key)
+    return view.rank((slot) => table.compareKey(slot, bytes))
+  }
+  return { view, from: rank(start), to: end === undefined ? view.size : rank(end) }
+}
+
+/** The slots of a range of keys that meet a condition; undefined if there is no index for it. */
+function rangeByColumn(
   { table }: EventMemory,
   state: State,
   keys: OrderRange,
-  condition: Condition | undefined,
+  { column, value }: Condition,
 ): Range | undefined {
   const start = viewOf(keys.start)
   const end = keys.end === undefined ? undefined : viewOf(keys.end)
-  if (condition === undefined) {
-    const view = state.byKey
-    const rank = (key: DataView) => view.rank((slot) => table.compareKey(slot, key))
-    return { view, from: rank(start), to: end === undefined ? view.size : rank(end) }
-  }
-  const { column, value } = condition
   const view = state.byColumn[indexes.findIndex((index) => index.column === column)]
   if (view === undefined) return undefined
   const rank = (key: DataView | undefined) =>

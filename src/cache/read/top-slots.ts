@@ -11,7 +11,7 @@ export class TopSlots {
     this.#compare = compare
   }
 
-  /** How many slots were offered and are not kept. */
+  /** How many slots were offered and dropped. */
   get dropped(): number {
     return this.#offered - this.#heap.length
   }

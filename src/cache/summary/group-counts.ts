@@ -13,7 +13,7 @@ export interface CountOptions extends InLane {
   readonly objects: ObjectNumbers
 }
 
-/** What is counted of each chosen group, by column: a row is the index of a chosen group. */
+/** The counts of the chosen groups, one array per column; a row is the index of a chosen group. */
 export class GroupCounts {
   readonly events: Uint32Array
   /** Occurrences of Warnings. */
@@ -22,7 +22,7 @@ export class GroupCounts {
   /** 0 when no event has such a time. */
   readonly firstMs: Float64Array
   readonly lastMs: Float64Array
-  /** The slot of the event that was seen last; of several, the one with the first key. */
+  /** The slot of the event that was seen last; if there are several, the one with the first key. */
   readonly samples: Uint32Array
   readonly #table: EventTable
   /** The number of the type; undefined when there are none. It stays while their state is pinned. */
@@ -91,7 +91,7 @@ export class GroupCounts {
   }
 }
 
-/** For each group its index among the chosen ones, and 1; 0 for the others. */
+/** Maps each chosen group to its index plus 1, and the others to 0. */
 export function rowsOf({ size }: Groups, chosen: readonly number[]): Uint32Array {
   const rows = new Uint32Array(size)
   for (const [row, group] of chosen.entries()) rows[group] = row + 1

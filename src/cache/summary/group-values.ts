@@ -14,7 +14,7 @@ const valueColumns = {
   controller: COLUMNS.source,
 } as const
 
-/** Of a field that one number tells apart, which are all but objects. */
+/** For fields whose values are interned to one number (all except objects). */
 export function readerOf(table: EventTable, field: Exclude<GroupField, 'object'>): Reader {
   switch (field) {
     case 'cluster':
@@ -30,7 +30,7 @@ export function readerOf(table: EventTable, field: Exclude<GroupField, 'object'>
 
 /** Rows have the cluster and the namespace in one column. */
 function partOfHome(table: EventTable, partOf: (home: string) => string): Reader {
-  /** The number of each home, and 1. */
+  /** The number of each home plus 1. */
   const byHome = new Uint32Array(table.texts.span)
   const byText = new Map<string, number>()
   return (slot) => {

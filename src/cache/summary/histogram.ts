@@ -17,7 +17,7 @@ import { ObjectNumbers } from './object-numbers.ts'
 import { SlotList } from './slot-list.ts'
 import { topGroups } from './top-groups.ts'
 
-/** Twelve bytes each, also for counts of zero. */
+/** Each count takes twelve bytes, even if it is zero. */
 const CELLS_MAX = 1_000_000
 
 /** Counts the events of a state by the time when they were last seen. The state must be pinned. */
@@ -41,7 +41,7 @@ export async function histogram(
   const top = await topGroups(groups, { max: namesMax ?? groups.size, signal, lane })
   const named = top
     .map(({ group, values }) => ({ group, name: values.join('/') }))
-    // Whoever is called like the others is counted among them: no name appears twice.
+    // A value with the name of the others is counted among them, so no name appears twice.
     .filter(({ name }) => name !== OTHER_GROUP)
   const chosen = named.map(({ group }) => group)
   const rows = rowsOf(groups, chosen)
@@ -85,7 +85,7 @@ class Cells {
     await list.each({ slices, signal }, ({ slots, from }) => this.#add(slots, from))
   }
 
-  /** For each bucket its counts, by name. */
+  /** The counts of each bucket, sorted by name. */
   async buckets(
     names: readonly string[],
     { countsMax, signal, lane }: InLane & { readonly countsMax: number },

@@ -3,8 +3,8 @@ import type { EventTable } from '../memory/event-table.ts'
 import { PairNumbers, type ReserveOptions } from './pair-numbers.ts'
 
 /**
- * Numbers the regarded objects. Two objects have the same number only if both hashes of each are the
- * same, which is a rare accident.
+ * Numbers the regarded objects. Two objects share a number only if both of their hashes collide,
+ * which is rare.
  */
 export class ObjectNumbers {
   readonly #table: EventTable

@@ -9,7 +9,7 @@ import { throwIfAborted } from '../../storage/aborted-read.ts'
 import { grown } from './grown.ts'
 
 const firstCapacity = 1_024
-/** Entries that are moved between two looks at the clock. */
+/** Entries that are moved between two reads of the clock. */
 const movedAtOnce = 4_096
 
 export interface ReserveOptions {
@@ -20,7 +20,7 @@ export interface ReserveOptions {
 export class PairNumbers {
   #firsts = new Uint32Array(firstCapacity)
   #seconds = new Uint32Array(firstCapacity)
-  /** The number of a pair, and 1, at its place; 0 at a free place. At most half of them are used. */
+  /** The number of a pair plus 1 at its place; 0 at a free place. At most half of them are used. */
   #places = new Uint32Array(2 * firstCapacity)
   #size = 0
   readonly #seeds = newSeeds()
@@ -29,7 +29,7 @@ export class PairNumbers {
     return this.#size
   }
 
-  /** Makes room for so many more pairs. */
+  /** Makes space for this many more pairs. */
   async reserve(count: number, { slices, signal }: ReserveOptions): Promise<void> {
     let capacity = this.#firsts.length
     if (this.#size + count <= capacity) return
@@ -46,7 +46,7 @@ export class PairNumbers {
     }
   }
 
-  /** The number of a pair, which is the size if it is new. There must be room for it. */
+  /** The number of a pair, which is the size if it is new. Its space must have been reserved. */
   numberOf(first: number, second: number): number {
     const place = this.#placeOf(first, second)
     const known = this.#places[place] ?? 0

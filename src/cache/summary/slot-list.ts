@@ -3,7 +3,7 @@ import { throwIfAborted } from '../../storage/aborted-read.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
 import { type SearchOptions, search } from '../read/search.ts'
 
-/** Slots that are looked at between two looks at the clock. */
+/** Slots that are visited between two reads of the clock. */
 export const chunkMax = 4_096
 
 /** Some slots, and where they are in the list. */
@@ -27,7 +27,7 @@ export class SlotList {
     return this.#size
   }
 
-  /** In time slices. Each chunk may be prepared for, in the same slices. */
+  /** Visits all chunks in time slices. `prepare` runs before each chunk, in the same slices. */
   async each(
     { slices, signal }: { readonly slices: Slices; readonly signal: AbortSignal },
     visit: (chunk: Chunk) => void,

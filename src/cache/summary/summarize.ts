@@ -11,7 +11,7 @@ import { ObjectNumbers } from './object-numbers.ts'
 import { SlotList } from './slot-list.ts'
 import { type TopGroup, topGroups } from './top-groups.ts'
 
-/** Characters. Notes of `core/v1` are as long as an event may be. */
+/** In characters. A note of `core/v1` can be as long as an event. */
 const NOTE_MAX = 1_024
 
 /**

@@ -45,13 +45,13 @@ export class SummaryStorage implements EventSummaries {
   ): Promise<T> {
     const { lane, signal } = options
     return this.#turns.take(lane, async () => {
-      // Before the state is read: the first slice may have to wait, too.
+      // Waits before the state is read: the first slice may have to wait as well.
       const entered = lane.enter(signal)
       if (entered !== undefined) await entered
       throwIfAborted(signal)
       if (!(await this.#freshness.isFresh(options))) throw notLoaded()
       const state = this.#memory.peek()
-      // Also after the last event was counted: texts are read then.
+      // The pin outlasts the last counted event: texts are read afterwards.
       using _pin = this.#memory.pin(state)
       return await compute(state)
     })

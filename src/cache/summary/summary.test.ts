@@ -303,7 +303,7 @@ describe('a summary', () => {
     assert.ok(turns > 0)
   })
 
-  test('is of one state, also when events change while it is computed', async () => {
+  test('counts one state even when events change while it is computed', async () => {
     const events = Array.from({ length: 30_000 }, (_, at) =>
       eventOf({ cluster: 'local', namespace: 'shop', name: `e${at}` }, at + 1, {
         ...plainFields,
@@ -360,7 +360,7 @@ describe('a summary', () => {
       }),
     )
 
-  test('shows the beginning of long values and notes, and tells them apart', async () => {
+  test('shortens long values and notes, and distinguishes long values', async () => {
     const long = 'x'.repeat(100_000)
     const events = ['a', 'b'].map((end, at) => {
       const key = { cluster: 'local', namespace: 'shop', name: end }

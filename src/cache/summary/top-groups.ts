@@ -14,8 +14,8 @@ export interface TopOptions extends Pick<SummaryOptions, 'rankOf'>, InLane {
 }
 
 /**
- * The first groups: by descending rank, then by descending occurrences, then by values. Texts are
- * held only for those that may be among the first.
+ * Returns the first groups by descending rank, then by descending occurrences, then by values. Texts
+ * are held only for groups that may be among the first.
  */
 export async function topGroups(groups: Groups, options: TopOptions): Promise<readonly TopGroup[]> {
   const { max, signal, lane } = options
@@ -41,19 +41,19 @@ export async function topGroups(groups: Groups, options: TopOptions): Promise<re
   const last = top.sorted().at(-1)
   if (last === undefined) return []
   const best: TopGroup[] = []
-  // Of those that are like the last one only some have room, which their values decide.
+  // Values decide which of the groups that are tied with the last one are returned.
   const tied = new FirstByValues()
-  const room = max - top.sorted().filter((group) => compare(group, last) < 0).length
+  const tiedMax = max - top.sorted().filter((group) => compare(group, last) < 0).length
   await each((group) => {
     const side = compare(group, last)
     if (side < 0) best.push({ group, values: groups.valuesOf(group) })
-    else if (side === 0) tied.offer({ group, values: groups.valuesOf(group) }, room)
+    else if (side === 0) tied.offer({ group, values: groups.valuesOf(group) }, tiedMax)
   })
   best.sort((one, other) => compare(one.group, other.group) || compareValues(one, other))
   return [...best, ...tied.groups]
 }
 
-/** Keeps the first groups by value, in order. */
+/** Collects the first groups by value, in order. */
 class FirstByValues {
   readonly groups: TopGroup[] = []
 

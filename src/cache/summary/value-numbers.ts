@@ -1,6 +1,6 @@
 /** Numbers values that are below a bound: 0, 1, 2 and so on. Faster than pairs. */
 export class ValueNumbers {
-  /** The number of each value, and 1. */
+  /** The number of each value plus 1. */
   readonly #numbers: Uint32Array
   #size = 0
 
@@ -8,10 +8,10 @@ export class ValueNumbers {
     this.#numbers = new Uint32Array(span)
   }
 
-  /** There is always room. */
+  /** Does nothing: there is always space. */
   async reserve(): Promise<void> {}
 
-  /** A first value of a pair is not looked at: it must be the same for all. */
+  /** Ignores the first value of the pair, which must be the same for all. */
   numberOf(_first: number, value: number): number {
     const known = this.#numbers[value] ?? 0
     if (known !== 0) return known - 1

@@ -9,7 +9,7 @@ import { madePut } from '../memory/made-events.fixture.ts'
 import { CatchUpReader, type CatchUpReaderOptions, stepsMax } from './catch-up-reader.ts'
 import { History } from './history.ts'
 
-test(`a catch-up reader reads at most ${stepsMax} steps at a time, also when one begins as another ends`, async () => {
+test(`a catch-up reader reads at most ${stepsMax} steps at a time, even when one begins as another ends`, async () => {
   let open = 0
   let most = 0
   const ends: (() => void)[] = []
@@ -59,16 +59,16 @@ const noStore = {
   watch: () => assert.fail('the store was read'),
 } as unknown as CatchUpReaderOptions['store']
 
-function packedHistory(revisions: number): History {
-  const history = new History({ changesMax: 20_000, bytesMax: 1e9, freshMax: 10 }, beginning)
+function longHistory(revisions: number): History {
+  const history = new History({ changesMax: 20_000, bytesMax: 1e9, promptMax: 10 }, beginning)
   for (let revision = 1; revision <= revisions; revision++) {
     history.append([madePut('a', revision)], versionOfState(revision))
   }
   return history
 }
 
-test('a catch-up reader reads packed changes without the store', async () => {
-  const history = packedHistory(1_000)
+test('a catch-up reader reads changes of the ring without the store', async () => {
+  const history = longHistory(1_000)
   const reader = new CatchUpReader({
     history,
     store: noStore,
@@ -93,28 +93,8 @@ test('a catch-up reader reads packed changes without the store', async () => {
   assert.deepEqual(none, { items: [], version: history.version })
 })
 
-test('a step ends after a part of the ring, also when nothing is in scope', async () => {
-  const history = packedHistory(20_000)
-  const reader = new CatchUpReader({
-    history,
-    store: noStore,
-    isSameHistory: async () => true,
-    lane: aLane(),
-  })
-  const { signal } = new AbortController()
-  const scope = { cluster: 'local', namespace: 'b' }
-  const versions: Version[] = []
-  for (let from: Version = beginning; from !== history.version; ) {
-    const batch = await reader.read({ scope, from, signal })
-    assert.equal(batch?.items.length, 0)
-    from = batch.version
-    versions.push(from)
-  }
-  assert.equal(versions.length, 3)
-})
-
-test('many watchers that read packed changes share the time of each event-loop turn', async () => {
-  const history = packedHistory(1_000)
+test('many watchers that are far behind share the time of each event-loop turn', async () => {
+  const history = longHistory(1_000)
   const reader = new CatchUpReader({
     history,
     store: noStore,
@@ -130,7 +110,7 @@ test('many watchers that read packed changes share the time of each event-loop t
   }
   setImmediate(count)
   const handle = (batch: WatchBatch | undefined): void => {
-    // As a selector that parses every change of the batch.
+    // Takes as long as a selector that parses every change of the batch.
     const until = performance.now() + 2
     while (performance.now() < until);
     assert.equal(batch?.items.length, 50)
@@ -143,7 +123,7 @@ test('many watchers that read packed changes share the time of each event-loop t
 })
 
 test('a watcher waits for one step of each other owner, and not for all steps of one', async () => {
-  const history = packedHistory(100)
+  const history = longHistory(100)
   const reader = new CatchUpReader({
     history,
     store: noStore,
@@ -164,7 +144,7 @@ test('a watcher waits for one step of each other owner, and not for all steps of
 })
 
 test('a step whose changes are evicted while it waits, and one that is aborted, return nothing', async () => {
-  const history = packedHistory(100)
+  const history = longHistory(100)
   const reader = new CatchUpReader({
     history,
     store: noStore,
@@ -206,8 +186,8 @@ test('a step from the store that ends in another history returns nothing', async
   assert.equal(await reader.read({ scope: allEvents, from: beginning, signal }), undefined)
 })
 
-test('a read of packed changes that fails rejects its step only', async () => {
-  const history = packedHistory(100)
+test('a read of the ring that fails rejects only its step', async () => {
+  const history = longHistory(100)
   const reader = new CatchUpReader({
     history,
     store: noStore,
@@ -226,7 +206,7 @@ test('a read of packed changes that fails rejects its step only', async () => {
 })
 
 test('a step that waited while the history restarted returns nothing', async () => {
-  const history = packedHistory(100)
+  const history = longHistory(100)
   const reader = new CatchUpReader({
     history,
     store: noStore,

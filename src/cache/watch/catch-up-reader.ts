@@ -6,9 +6,7 @@ import type { FollowedStorage } from '../followed-storage.ts'
 import { batchChanges, type CatchUpStep } from './cursor.ts'
 import type { History } from './history.ts'
 
-/**
- * At most this many streams to etcd are open for watchers that have fallen behind; others queue.
- */
+/** At most this many streams to etcd are open for watchers that fell off the ring; others queue. */
 export const stepsMax = 16
 
 export interface CatchUpReaderOptions {
@@ -24,7 +22,7 @@ export interface CatchUpReaderOptions {
 }
 
 /**
- * Reads changes that are no longer fresh, one step at a time: packed ones from the ring, older ones
+ * Reads for watchers that are far behind, one step at a time: from the ring, in turns with others, or
  * from the store's own history.
  */
 export class CatchUpReader {
@@ -43,29 +41,31 @@ export class CatchUpReader {
 
   /**
    * The next changes in scope, or an empty batch with the version reached. Undefined when aborted,
-   * or when the history has changed or cannot be verified: the watch looks again.
+   * or when the history has changed or cannot be verified; then the watch looks again.
    */
   async read(step: CatchUpStep): Promise<WatchBatch | undefined> {
     const { history } = this.#options
     const { restarts } = history
     const batch = isAfter(history.start, step.from)
-      ? await this.#streams.take(async () => (step.signal.aborted ? undefined : this.#read(step)))
-      : await this.#readPacked(step)
-    // Otherwise it may be of another history than what the watch has read before.
+      ? await this.#streams.take(async () =>
+          step.signal.aborted ? undefined : this.#readStore(step),
+        )
+      : await this.#readRing(step)
+    // After a restart, the batch may belong to another history than what the watch has read before.
     return history.restarts === restarts ? batch : undefined
   }
 
   /**
-   * Always waits for a slice, which the queue measures: it includes what the watcher does with the
-   * batch, which it may have to parse for a selector.
+   * Always waits for a slice. The time that the queue measures includes what the watcher does with
+   * the batch, which it may have to parse for a selector.
    */
-  async #readPacked(step: CatchUpStep): Promise<WatchBatch | undefined> {
-    const { lane = this.#options.lane, signal } = step
+  async #readRing({
+    scope,
+    from,
+    signal,
+    lane = this.#options.lane,
+  }: CatchUpStep): Promise<WatchBatch | undefined> {
     await lane.next(signal)
-    return this.#packedBatch(step)
-  }
-
-  #packedBatch({ scope, from, signal }: CatchUpStep): WatchBatch | undefined {
     const { history } = this.#options
     if (signal.aborted || isAfter(history.start, from)) return undefined
     const until = { position: history.head, version: history.version }
@@ -74,7 +74,7 @@ export class CatchUpReader {
     return { items, version }
   }
 
-  async #read({ scope, from, signal }: CatchUpStep): Promise<WatchBatch | undefined> {
+  async #readStore({ scope, from, signal }: CatchUpStep): Promise<WatchBatch | undefined> {
     this.#steps++
     const done = new AbortController()
     const { history, store, isSameHistory } = this.#options

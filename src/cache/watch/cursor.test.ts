@@ -20,7 +20,7 @@ import { History } from './history.ts'
 
 const tick = () => new Promise((resolve) => setImmediate(resolve))
 
-/** A history that is written by hand, and a store that keeps all of it. */
+/** A history that is written by hand, and a store that retains all of it. */
 class Scene {
   readonly history: History
   readonly fanOut: FanOut
@@ -34,8 +34,8 @@ class Scene {
   isCompacted = false
   #revision = 0
 
-  constructor(changesMax = 1_000, freshMax?: number) {
-    this.history = new History({ changesMax, bytesMax: 1e9, freshMax }, beginning)
+  constructor(changesMax = 1_000, promptMax?: number) {
+    this.history = new History({ changesMax, bytesMax: 1e9, promptMax }, beginning)
     const clock = { now: () => (this.nowMs += this.msPerClockRead) }
     const lane = new RunQueue({ clock }).serverLane('watches')
     this.fanOut = new FanOut(this.history, clock, lane)
@@ -155,7 +155,7 @@ test('cursor: a taken batch counts as held bytes once it is evicted from the rin
     consumer.cursor.heldBytes,
     taken.reduce((sum, bytes) => sum + bytes, 0),
   )
-  // It catches up from the store, and what it reads there is in memory for it alone.
+  // It catches up from the store, and its batch is in memory for it alone.
   assert.deepEqual(await consumer.pull(), ['e-2-0', 'e-3-0'])
   assert.ok(consumer.cursor.heldBytes > 0)
   consumer.cursor.stop()
@@ -361,7 +361,7 @@ for (const msPerClockRead of [0, 2])
     for (const { namespace, seen } of crowd) assert.deepEqual(seen, wanted(namespace))
   })
 
-test('cursor: a consumer behind the fresh changes catches up, and misses nothing', async () => {
+test('cursor: a consumer far behind catches up, and misses nothing', async () => {
   const scene = new Scene(1_000, 5)
   const { history } = scene
   const store = { watch: () => assert.fail('the store was read') } as never
@@ -395,7 +395,7 @@ test('cursor: a consumer behind the fresh changes catches up, and misses nothing
   }
   for (let count = 0; count < 300; count++) {
     scene.write('a', 'b')
-    // It reads now and then: sometimes fresh changes, sometimes packed ones.
+    // It reads now and then: sometimes close behind, sometimes far.
     if (count % 40 === 3 || count % 40 === 4) await pull(0, early)
   }
   for (const [index, consumer] of [early, late].entries()) {
@@ -405,11 +405,11 @@ test('cursor: a consumer behind the fresh changes catches up, and misses nothing
       Array.from({ length: 300 }, (_, at) => `e-${at + 1}-0`),
     )
   }
-  assert.ok(steps >= 10, `${steps} steps: packed changes are read in turns`)
+  assert.ok(steps >= 10, `${steps} steps: consumers that are far behind take turns`)
 })
 
-test('cursor: what a consumer holds is charged to it as soon as it is not fresh', async () => {
-  const scene = new Scene(1_000, 5)
+test('cursor: a batch is charged to its consumer once it has left the ring', async () => {
+  const scene = new Scene(5)
   const consumer = scene.watch('a', beginning)
   scene.write('a')
   assert.deepEqual(await consumer.pull(), ['e-1-0'])
@@ -418,8 +418,26 @@ test('cursor: what a consumer holds is charged to it as soon as it is not fresh'
   assert.ok(consumer.cursor.heldBytes > 0)
 })
 
+test('cursor: a batch in the ring is charged to its consumer once it is behind prompt', async () => {
+  const scene = new Scene(100, 3)
+  const consumer = scene.watch('a')
+  const pulled = consumer.pull()
+  scene.write('a')
+  assert.deepEqual(await pulled, ['e-1-0'])
+  assert.equal(consumer.cursor.heldBytes, 0)
+  for (let count = 0; count < 2; count++) scene.write('a')
+  assert.equal(consumer.cursor.heldBytes, 0)
+  scene.write('a')
+  assert.equal(consumer.cursor.heldBytes, scene.all[0]?.stored.body.length)
+  scene.write('a')
+  assert.deepEqual(await consumer.pull(), ['e-2-0', 'e-3-0'])
+  assert.equal(scene.catchUpSteps, 1)
+  assert.ok(consumer.cursor.heldBytes > 0, 'a batch of a catch-up is charged at once')
+  assert.equal(scene.history.tail, 0, 'all changes are in the ring')
+})
+
 test('cursor: a batch that consumers share is charged in parts', async () => {
-  const scene = new Scene(1_000, 5)
+  const scene = new Scene(5)
   const consumers = Array.from({ length: 4 }, () => scene.watch('a'))
   const pulled = consumers.map((consumer) => consumer.pull())
   scene.write('a')

@@ -1,10 +1,9 @@
 /**
  * A watch as a position in the history: it has no buffer and moves only when its consumer pulls.
  *
- * While the next changes are fresh in the ring, they are read from there. When the consumer stays
- * away for so long that they no longer are, the cursor catches up, one step for each pull, from the
- * packed changes of the ring or from the store's own history. It holds nothing open between steps,
- * so a stalled consumer costs no more than this object.
+ * While the consumer is close behind, changes are read from the ring at once. When it stays away for
+ * longer, the cursor catches up, one step for each pull, from the ring or from the store's own
+ * history. It holds nothing open between steps, so a stalled consumer costs no more than this object.
  *
  * If the history restarts after the cursor has read in it, the store may have been restored: the
  * cursor ends with `compacted`, and its consumer has to list again.
@@ -18,7 +17,7 @@
  * | waiting          | `#wake`, `isWaiting`      | read up to `roundEnd`; registered in the fan-out
  * | awaiting restart | `#wake`, no `#position`   | the cache is not current; registered in the
  * |                  |                           | fan-out until the history restarts
- * | catching up      | `#wake`, no `#position`   | behind the fresh changes; a `catchUp` step runs
+ * | catching up      | `#wake`, no `#position`   | far behind; a `catchUp` step runs
  * | ready            | `#ready`                  | has found a batch and called the wake
  * | failed           | `#isEnded`, `#failure`    | the error has not been thrown to the consumer
  * | over             | `#isEnded`, no `#failure` | `isOver` is true once `#ready` has been taken
@@ -31,13 +30,13 @@
  * |                         | idle                      | looks; a batch is returned -> idle
  * |                         | ready                     | returns the batch -> idle
  * |                         | failed                    | throws the error -> over
- * |                         | over                      | returns `#ready` if kept, else undefined
+ * |                         | over                      | returns `#ready` if retained
  * | `deliver`, by fan-out   | waiting                   | -> ready
  * | `recheck`, by fan-out   | waiting, awaiting restart | looks; a batch -> ready
  * | `catchUp`: changes      | catching up               | -> ready
  * | `catchUp`: no changes   | catching up               | looks; a batch -> ready
  * | `catchUp` rejects       | catching up               | -> failed
- * | the signal aborts       | all but new and failed    | -> over; a ready batch is kept
+ * | the signal aborts       | all but new and failed    | -> over; a ready batch stays
  * | `stop`                  | all but failed            | -> over; a ready batch is dropped
  * | `requestProgress`       | all                       | no move; a later look may find an empty
  * |                         |                           | batch that carries the version
@@ -49,7 +48,7 @@
  * | the history has restarted since the cursor first read in it | -> failed with `compacted`; a
  * |                                                             | `take` throws it at once
  * | the cache is not current                                    | -> awaiting restart
- * | the position is before the fresh changes of the ring        | -> catching up
+ * | the position is before `History.prompt`                     | -> catching up
  * | there are changes up to `roundEnd`, or requested progress   | a batch is found
  * | none of these                                               | -> waiting
  *
@@ -67,8 +66,8 @@ import type { DispatchPoint, FanOut, WaitingWatcher } from './fan-out.ts'
 import type { History } from './history.ts'
 
 /**
- * Changes in one batch; a transaction is never split. A consumer that does not read keeps its batch
- * in memory.
+ * Changes in one batch; a transaction is never split. A consumer that does not read retains its
+ * batch.
  */
 export const batchChanges = 50
 
@@ -91,7 +90,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
   readonly scope: EventScope
   isWaiting = false
   readonly #options: CursorOptions
-  /** Undefined: not among the fresh changes, or not looked up yet. */
+  /** Undefined: far behind, or not looked up yet. */
   #position: number | undefined
   /** All changes in scope up to this version have been handed over, or are not wanted. */
   #version: Version
@@ -101,7 +100,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
   #progressRequestedAt: number | undefined
   /** Set while the consumer waits. */
   #wake: (() => void) | undefined
-  /** The last batch that the consumer took. It may hold it until it takes the next one. */
+  /** The last batch that the consumer took, which it may hold until it takes the next one. */
   #taken: WatchBatch | undefined
   /** Found while the consumer waited; its next `take` returns it. */
   #ready: WatchBatch | undefined
@@ -133,14 +132,15 @@ export class Cursor implements PulledWatch, WaitingWatcher {
   }
 
   /**
-   * Size of the last batch taken, once it is not fresh: then it is in memory for this consumer, and
-   * for others that share it.
+   * Size of the last batch taken, once it is behind `History.prompt`: its encoded pieces, which the
+   * ring does not count, are then in memory only for this consumer and others that share them. A batch
+   * from a catch-up, whether from the ring or from the store, is charged at once.
    */
   get heldBytes(): number {
     const taken = this.#taken
     const position = this.#position
     if (taken === undefined) return 0
-    if (position !== undefined && position > this.#options.history.fresh) return 0
+    if (position !== undefined && position > this.#options.history.prompt) return 0
     return taken instanceof SharedBatch ? taken.bytesOfEach : bodyBytes(taken.items)
   }
 
@@ -158,7 +158,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
   }
 
   take(wake: () => void): WatchBatch | undefined {
-    // Before the next one is found, which may fail.
+    // Released before the next one is found, which may fail.
     this.#hold(undefined)
     const batch = this.#next(wake)
     this.#hold(batch)
@@ -250,9 +250,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
     )
   }
 
-  /**
-   * The next batch of fresh changes; undefined when there is none, or when the position is before them.
-   */
+  /** The next batch; undefined when there is none, or when the cursor is far behind. */
   #readRing(): WatchBatch | undefined {
     const { history, fanOut, isCurrent } = this.#options
     if (this.#restarts !== undefined && this.#restarts !== history.restarts) {
@@ -265,7 +263,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
     this.#position ??= this.#findPosition()
     let position = this.#position
     if (position === undefined) return undefined
-    if (position < history.fresh) {
+    if (position < history.prompt) {
       this.#position = undefined
       return undefined
     }
@@ -300,15 +298,15 @@ export class Cursor implements PulledWatch, WaitingWatcher {
     if (isAfter(version, this.#version)) this.#version = version
   }
 
-  /** Undefined when the fresh changes do not reach back far enough. */
+  /** Undefined when the cursor is far behind. */
   #findPosition(): number | undefined {
     const { history } = this.#options
     if (isAfter(history.start, this.#version)) return undefined
     const position = history.positionAfter(this.#version)
-    return position < history.fresh ? undefined : position
+    return position < history.prompt ? undefined : position
   }
 
-  /** One step in older changes. Undefined when it found no changes. */
+  /** One step. Undefined when it found no changes. */
   async #catchUp(): Promise<WatchBatch | undefined> {
     const { scope, signal, lane, catchUp, fanOut } = this.#options
     const batch = await catchUp({ scope, from: this.#version, signal, lane })

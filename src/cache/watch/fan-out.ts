@@ -87,7 +87,7 @@ export class FanOut {
   readonly #watchers = new Map<string, Set<WaitingWatcher>>()
   /** Waiting watchers that want progress as well. */
   readonly #wantingProgress = new Set<WaitingWatcher>()
-  /** Watchers that wait for the history to restart, and for nothing else. */
+  /** Watchers that wait for the history to restart, only. */
   readonly #awaitingRestart = new Set<WaitingWatcher>()
   readonly #tick = (): void => this.#runSlice()
   #round: Round | undefined
@@ -120,7 +120,7 @@ export class FanOut {
   }
 
   /**
-   * The end of the current round, or else of the last one. A watcher that is further back reads up
+   * The end of the current round, or of the last one between rounds. A watcher that is further back reads up
    * to here by itself; one that has reached it waits for the next round and shares its batch.
    */
   get roundEnd(): DispatchPoint {
@@ -198,7 +198,7 @@ export class FanOut {
     const history = this.#history
     const { position, updates } = this.#lastEnd
     const now = endOf(history)
-    // Otherwise more changes arrived in one tick than the ring holds.
+    // If it is before the tail, more changes arrived in one tick than the ring holds.
     if (position >= history.tail) {
       const whole = { scope: allEvents, enough: roundChanges, until: now }
       const { items, end, version } = history.read(position, whole)

@@ -1,20 +1,19 @@
-/** The history with real memory, against a list of all changes. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { allEvents } from '../../storage/event-scope.ts'
+import { frameOf } from '../../storage/frames.ts'
 import { beginning, versionOfChange, versionOfState } from '../../storage/resource-version.ts'
-import type { StoredEvent, WatchItem } from '../../storage/storage.ts'
-import { StoredBody, withVersion } from '../../storage/stored-form.ts'
+import type { WatchItem } from '../../storage/storage.ts'
 import { madeEvent } from '../memory/made-events.fixture.ts'
-import { EventMemory } from '../memory/memory.ts'
 import { History } from './history.ts'
 
-const clock = { now: () => 0 }
-const names = 40
+const encoders = Array.from({ length: 3 }, () => ({
+  encode: ({ stored }: WatchItem): Buffer => Buffer.from(stored.body),
+}))
 
 const change = fc.record({
-  name: fc.nat(names - 1),
+  name: fc.nat(39),
   isDelete: fc.boolean(),
   noteBytes: fc.oneof(
     { weight: 20, arbitrary: fc.integer({ min: 0, max: 3_000 }) },
@@ -23,41 +22,43 @@ const change = fc.record({
 })
 const step = fc.oneof(
   { weight: 20, arbitrary: fc.array(change, { minLength: 1, maxLength: 8 }) },
-  { weight: 2, arbitrary: fc.constantFrom('keep', 'forget', 'reload') },
+  { weight: 1, arbitrary: fc.constant('restart' as const) },
 )
+const bounds = fc.record({
+  changesMax: fc.integer({ min: 10, max: 200 }),
+  bytesMax: fc.integer({ min: 200_000, max: 1_000_000 }),
+  promptMax: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }),
+})
 
-test('history: packed and fresh changes are those that happened, whatever became of the events', () => {
-  const bounds = fc.record({
-    changesMax: fc.integer({ min: 10, max: 200 }),
-    bytesMax: fc.integer({ min: 700_000, max: 5_000_000 }),
-    freshMax: fc.nat(30),
-  })
+test('history: returns the newest changes that happened, and stays within its bounds', () => {
   const steps = fc.array(step, { minLength: 20, maxLength: 150, size: 'max' })
   fc.assert(
     fc.property(bounds, steps, (limits, made) => {
-      const memory = new EventMemory(
-        { statesMax: 3, stateAgeMsMax: 1e9, stateBytesMax: 1e6 },
-        clock,
-      )
-      const history = new History(limits, beginning, { clock, rows: memory.table })
-      memory.table.onFree = (row, version) => history.leaveRow(row, version)
+      const history = new History(limits, beginning)
+      // Nobody is far behind in this one, which has seven eighths of the bytes.
+      const prompt = new History({ ...limits, bytesMax: (limits.bytesMax * 7) / 8 }, beginning)
       let happened: WatchItem[] = []
       for (const [index, one] of made.entries()) {
         const revision = index + 1
-        if (one === 'keep') memory.keep()
-        else if (one === 'forget') memory.forgetStates()
-        else if (one === 'reload') {
-          memory.forgetStates()
+        if (one === 'restart') {
           history.restart(versionOfState(revision))
+          prompt.restart(versionOfState(revision))
           happened = []
         } else {
-          const items = one.flatMap((wanted, at) => applied(memory, revision, at, wanted))
+          const items = one.map((wanted, at) => madeChange(revision, at, wanted))
           history.append(items, versionOfState(revision))
+          prompt.append(items, versionOfState(revision))
           happened.push(...items)
         }
-        memory.reach(versionOfState(revision))
         assert.ok(history.bytes <= limits.bytesMax, `${history.bytes} of ${limits.bytesMax}`)
-        if (index % 10 === 0) check(history, happened)
+        assert.ok(history.head - history.tail <= limits.changesMax)
+        if (index % 10 === 0) {
+          check(history, happened)
+          encode(history, history.prompt, history.prompt + 5)
+          encode(prompt, prompt.prompt, prompt.prompt + 5)
+          encode(history, history.tail, history.prompt)
+        }
+        assert.ok(history.tail <= prompt.tail, 'watchers far behind evict an eighth at most')
       }
       check(history, happened)
       history.restart(versionOfState(made.length))
@@ -67,39 +68,20 @@ test('history: packed and fresh changes are those that happened, whatever became
   )
 })
 
-/** As the reflector does it. */
-function applied(
-  memory: EventMemory,
+function madeChange(
   revision: number,
   at: number,
   { name, isDelete, noteBytes }: { name: number; isDelete: boolean; noteBytes: number },
-): readonly WatchItem[] {
+): WatchItem {
   const key = { cluster: 'local', namespace: `n-${name % 3}`, name: `e-${name}` }
   const version = versionOfChange(revision, at)
-  if (isDelete) {
-    const last = memory.delete(key, version)
-    return last === undefined ? [] : [{ type: 'delete', stored: copied(last, version) }]
-  }
   const stored = madeEvent(key, version, { note: `${revision}.${at} `.padEnd(noteBytes, 'n') })
-  const { row, previous } = memory.put(stored)
-  const kept = withVersion(stored, version)
-  return [{ type: 'put', stored: kept, previous: previous && copied(previous), row }]
-}
-
-function copied(stored: StoredEvent, version = stored.version): StoredEvent {
-  const { key, versionOffset, writtenAtMs } = stored
-  return new StoredBody({
-    key,
-    versionOffset,
-    writtenAtMs,
-    version,
-    body: Buffer.from(stored.body),
-  })
+  return isDelete ? { type: 'delete', stored } : { type: 'put', stored, previous: undefined }
 }
 
 function check(history: History, happened: readonly WatchItem[]): void {
-  const held = history.head - history.tail
-  const expected = held === 0 ? [] : happened.slice(-held)
+  const retained = history.head - history.tail
+  const expected = retained === 0 ? [] : happened.slice(-retained)
   const until = { position: history.head, version: history.version }
   const read: WatchItem[] = []
   for (let position = history.tail; position < history.head; ) {
@@ -108,17 +90,23 @@ function check(history: History, happened: readonly WatchItem[]): void {
     position = slice.end
   }
   assert.deepEqual(read.map(textOf), expected.map(textOf))
-  const middle = expected[held >> 1]
-  if (middle === undefined) return
-  const after = history.positionAfter(middle.stored.version)
-  assert.equal(after, history.tail + (held >> 1) + 1)
+  const middle = expected[retained >> 1]
+  if (middle !== undefined) {
+    const after = history.positionAfter(middle.stored.version)
+    assert.equal(after, history.tail + (retained >> 1) + 1)
+  }
 }
 
-function textOf(item: WatchItem): string {
-  const previous = item.type === 'put' ? item.previous : undefined
-  const states = [item.stored, ...(previous === undefined ? [] : [previous])]
-  return [
-    item.type,
-    ...states.flatMap(({ key, version, body }) => [key.namespace, key.name, version, `${body}`]),
-  ].join(' ')
+/** Frames count as well: encoding may evict. */
+function encode(history: History, from: number, to: number): void {
+  const until = { position: history.head, version: history.version }
+  for (let position = from; position < to && position < history.head; ) {
+    const { items, end } = history.read(position, { scope: allEvents, enough: 1, until })
+    for (const item of items) for (const encoder of encoders) frameOf(item, encoder)
+    position = Math.max(end, history.tail)
+  }
+}
+
+function textOf({ type, stored: { key, version, body } }: WatchItem): string {
+  return [type, key.namespace, key.name, version, `${body}`].join(' ')
 }

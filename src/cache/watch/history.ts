@@ -1,15 +1,12 @@
 /**
- * A ring buffer of the most recent changes, bounded in number, bytes and age. A position is the
- * count of changes since the start of the process, so it stays valid when earlier changes are
- * evicted.
- *
- * The newest changes are fresh: watchers share them and their encoded frames. Older ones are packed;
- * those that were read last are shared as well.
+ * A ring buffer of the most recent changes, bounded in number, bytes and age. All watchers share the
+ * changes and their encoded frames. A position is the count of changes since the start of the
+ * process, so it stays valid when earlier changes are evicted.
  */
 
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import { isInScope } from '../../storage/event-scope.ts'
-import { type FramedItem, Frames, framed } from '../../storage/frames.ts'
+import { bodyBytesOf, type FramedItem, Frames, framed } from '../../storage/frames.ts'
 import {
   isAfter,
   revisionOf,
@@ -17,23 +14,46 @@ import {
   versionOfState,
 } from '../../storage/resource-version.ts'
 import type { EventScope, WatchItem } from '../../storage/storage.ts'
-import { Ages } from './ages.ts'
-import { type HistoryBounds, unpackedBytesOf } from './history-bounds.ts'
-import { PackedChanges, type Rows } from './packed-changes.ts'
-import { UnpackedChanges } from './unpacked-changes.ts'
 
-/** What fresh changes may take of the bytes, where there is a bound on their number. */
-const freshPart = 1 / 4
-/** Reserved for changes that were packed and are read again. */
-const unpackedPart = 1 / 8
+export interface HistoryBounds {
+  readonly changesMax: number
+  readonly bytesMax: number
+  /** Undefined: any age. */
+  readonly ageMsMax?: number | undefined
+  /**
+   * A watcher that is at most this many changes behind reads them at once, one further behind in
+   * turns with others. Undefined: all changes are read at once.
+   */
+  readonly promptMax?: number | undefined
+}
 
 /**
- * A read ends with the transaction in which its changes reach this size: a slow consumer keeps all
- * that it has read in memory, even after its eviction from the ring.
+ * At 600 changes a second, `changesMax` covers 17 seconds. A watcher that is further behind reads
+ * etcd's history, which by default reaches back no further than `ageMsMax`.
+ */
+export const defaultHistoryBounds: HistoryBounds = {
+  changesMax: 10_000,
+  bytesMax: 96 * 1024 * 1024,
+  ageMsMax: 10 * 60_000,
+  promptMax: 2_048,
+}
+
+/** Memory of a change besides its bodies: its objects and its parsed fields. */
+const changeOverheadBytes = 1_024
+/** Up to this size of the bodies, the overhead includes the parsed fields. */
+const largeBytes = 8 * 1024
+
+/**
+ * A read ends with the transaction in which its changes reach this size: a slow consumer retains
+ * all that it has read, even after its eviction from the ring.
  */
 const readBytesEnough = 256 * 1024
-/** A read also ends after so many changes of other scopes: it takes about 2 ms while code is cold. */
-const readScanEnough = 8_192
+
+/**
+ * Part of the bytes for frames of changes before `prompt`. Without it, watchers that are far behind
+ * could fill the ring with frames in many encodings, and evict the changes that others need.
+ */
+const latePart = 1 / 8
 
 /** Consecutive changes up to `end`; `version` is that of the state after them. */
 export interface HistorySlice {
@@ -42,43 +62,30 @@ export interface HistorySlice {
   readonly version: Version
 }
 
-export interface HistoryOptions {
-  readonly clock?: Clock | undefined
-  /** Where the bodies of packed changes may be. `leaveRow` must be called before a row is freed. */
-  readonly rows?: Rows | undefined
-}
-
 export class History {
   readonly #bounds: HistoryBounds
   readonly #ages: Ages | undefined
-  /** The fresh changes. */
   readonly #ring: (FramedItem | undefined)[]
-  /** The others, by the same index. */
-  readonly #packed: PackedChanges
-  readonly #unpacked: UnpackedChanges
-  readonly #onFrame = (bytes: number): void => {
-    this.#freshBytes += bytes
+  readonly #onFrame = (bytes: number, isLate: boolean): void => {
+    this.#bytes += bytes
+    if (isLate) this.#lateBytes += bytes
+    if (this.#lateBytes > this.#bounds.bytesMax * latePart) this.#clearLate()
     this.#evict()
   }
   #tail = 0
-  #fresh = 0
   #head = 0
-  #freshBytes = 0
+  #bytes = 0
+  /** Frames encoded for watchers that are far behind since these frames were last cleared. */
+  #lateBytes = 0
   #updates = 0
   #restarts = 0
   #start: Version
   #version: Version
 
   /** Starts empty; the first change must come after `version`. */
-  constructor(
-    bounds: HistoryBounds,
-    version: Version,
-    { clock = monotonicClock, rows }: HistoryOptions = {},
-  ) {
+  constructor(bounds: HistoryBounds, version: Version, clock: Clock = monotonicClock) {
     this.#bounds = bounds
     this.#ages = bounds.ageMsMax === undefined ? undefined : new Ages(bounds.ageMsMax, clock)
-    this.#packed = new PackedChanges(bounds.freshMax === undefined ? 0 : bounds.changesMax, rows)
-    this.#unpacked = new UnpackedChanges(bounds.bytesMax * unpackedPart)
     this.#ring = new Array<undefined>(bounds.changesMax).fill(undefined)
     this.#start = version
     this.#version = version
@@ -89,9 +96,10 @@ export class History {
     return this.#tail
   }
 
-  /** Position of the oldest fresh change. */
-  get fresh(): number {
-    return this.#fresh
+  /** Position of the oldest change that watchers may read at once. */
+  get prompt(): number {
+    const { promptMax } = this.#bounds
+    return promptMax === undefined ? this.#tail : Math.max(this.#tail, this.#head - promptMax)
   }
 
   /** Position of the next change. */
@@ -120,7 +128,7 @@ export class History {
   }
 
   get bytes(): number {
-    return this.#freshBytes + this.#packed.bytes + this.#unpacked.bytes
+    return this.#bytes
   }
 
   /**
@@ -131,29 +139,16 @@ export class History {
     for (const item of items) this.#push(item)
     this.#version = version
     this.#updates++
-    this.#settle()
     this.#evict()
     this.#evictOld()
-  }
-
-  /** The row with the event at this version is about to be freed. */
-  leaveRow(row: number, version: Version): void {
-    if (!isAfter(version, this.#start)) return
-    const position = this.positionAfter(version) - 1
-    if (position < this.#tail || position >= this.#fresh) return
-    if (this.#versionAt(position) !== version) return
-    this.#packed.leaveRow(this.#indexOf(position), row)
-    this.#evict()
   }
 
   /** Changes were missed: empties the ring; the next change must come after `version`. */
   restart(version: Version): void {
     while (this.#tail < this.#head) this.#drop()
-    this.#unpacked.clear()
     // Invalidates all positions handed out so far, including the current head.
     this.#head++
     this.#tail = this.#head
-    this.#fresh = this.#head
     this.#updates++
     this.#restarts++
     this.#start = version
@@ -166,7 +161,7 @@ export class History {
     let high = this.#head
     while (low < high) {
       const middle = Math.floor((low + high) / 2)
-      if (isAfter(this.#versionAt(middle), version)) high = middle
+      if (isAfter(this.#at(middle).stored.version, version)) high = middle
       else low = middle + 1
     }
     return low
@@ -174,8 +169,8 @@ export class History {
 
   /**
    * Reads whole transactions from `position`, which must be in the ring, up to `until`, which must
-   * be the end of a transaction. Ends earlier with the transaction that reaches `enough` items, or
-   * the limit of bytes or of changes that are not in scope.
+   * be the end of a transaction. Ends earlier with the transaction that reaches `enough` items or the
+   * limit of bytes. A full ring without a change in scope takes 2 to 3 ms while code is cold.
    */
   read(
     position: number,
@@ -190,94 +185,104 @@ export class History {
     let revision = 0
     let bytes = 0
     for (let end = position; end < until.position; end++) {
-      const version = this.#versionAt(end)
-      const isEnough =
-        items.length >= enough || bytes >= readBytesEnough || end - position >= readScanEnough
+      const item = this.#at(end)
+      const { key, version } = item.stored
+      const isEnough = items.length >= enough || bytes >= readBytesEnough
       if (isEnough && revisionOf(version) !== revision) {
         return { items, end, version: versionOfState(revision) }
       }
       revision = revisionOf(version)
-      if (!this.#isInScope(end, scope)) continue
-      const item = this.#itemAt(end)
+      if (!isInScope(scope, key)) continue
       items.push(item)
-      bytes += unpackedBytesOf(item)
+      bytes += bytesOf(item)
     }
     return { items, end: Math.max(position, until.position), version: until.version }
   }
 
   #push(item: WatchItem): void {
     if (this.#head - this.#tail === this.#bounds.changesMax) this.#drop()
-    const frames = new Frames(this.#onFrame)
-    this.#ring[this.#indexOf(this.#head)] = framed(item, frames)
+    this.#ring[this.#indexOf(this.#head)] = framed(item, new Frames(this.#onFrame))
     this.#head++
-    this.#freshBytes += unpackedBytesOf(item)
+    this.#bytes += bytesOf(item)
+    // Most watchers have read the change that has just fallen behind `prompt`. Those that are further
+    // behind encode it again, and share that.
+    const behind = this.prompt - 1
+    if (behind >= this.#tail) this.#bytes -= this.#at(behind).frames.clear()
   }
 
-  /** Packs the oldest fresh changes. */
-  #settle(): void {
-    const { bytesMax, freshMax } = this.#bounds
-    if (freshMax === undefined) return
-    const isOver = () =>
-      this.#head - this.#fresh > freshMax || this.#freshBytes > bytesMax * freshPart
-    for (; this.#fresh < this.#head && isOver(); this.#fresh++) {
-      const item = this.#takeFresh(this.#fresh)
-      this.#packed.pack(this.#indexOf(this.#fresh), item)
+  #clearLate(): void {
+    const { prompt } = this
+    for (let position = this.#tail; position < prompt; position++) {
+      this.#bytes -= this.#at(position).frames.clear()
     }
+    this.#lateBytes = 0
   }
 
   #evict(): void {
-    const { bytesMax, freshMax } = this.#bounds
-    const most = freshMax === undefined ? bytesMax : bytesMax * (1 - unpackedPart)
-    while (this.#freshBytes + this.#packed.bytes > most && this.#tail < this.#head) this.#drop()
+    while (this.#bytes > this.#bounds.bytesMax && this.#tail < this.#head) this.#drop()
   }
 
   #evictOld(): void {
-    const kept = this.#ages?.oldestKept(this.#head) ?? 0
-    while (this.#tail < kept) this.#drop()
+    const oldest = this.#ages?.oldestRetained(this.#head) ?? 0
+    while (this.#tail < oldest) this.#drop()
   }
 
   #drop(): void {
-    this.#start = this.#versionAt(this.#tail)
-    if (this.#tail < this.#fresh) this.#packed.drop(this.#indexOf(this.#tail))
-    else {
-      this.#takeFresh(this.#tail)
-      this.#fresh++
-    }
+    const item = this.#at(this.#tail)
+    this.#start = item.stored.version
+    this.#ring[this.#indexOf(this.#tail)] = undefined
+    this.#bytes -= bytesOf(item) + item.frames.end()
     this.#tail++
   }
 
-  /** Removes a fresh change. */
-  #takeFresh(position: number): WatchItem {
-    const item = this.#at(position)
-    this.#ring[this.#indexOf(position)] = undefined
-    this.#freshBytes -= unpackedBytesOf(item) + item.frames.end()
-    return item
-  }
-
-  /** A fresh change. */
   #at(position: number): FramedItem {
     const item = this.#ring[this.#indexOf(position)]
     if (item === undefined) throw new RangeError(`no change at position ${position} in the ring`)
     return item
   }
 
-  #itemAt(position: number): FramedItem {
-    if (position >= this.#fresh) return this.#at(position)
-    return this.#unpacked.read(position, () => this.#packed.unpack(this.#indexOf(position)))
-  }
-
-  #versionAt(position: number): Version {
-    if (position >= this.#fresh) return this.#at(position).stored.version
-    return this.#packed.versionAt(this.#indexOf(position))
-  }
-
-  #isInScope(position: number, scope: EventScope): boolean {
-    if (position >= this.#fresh) return isInScope(scope, this.#at(position).stored.key)
-    const own = this.#packed.scopeAt(this.#indexOf(position))
-    return own !== undefined && isInScope(scope, own)
-  }
-
   #indexOf(position: number): number {
     return position % this.#bounds.changesMax
+  }
+}
+
+/**
+ * Memory of a change without its frames. The fields that selectors parse from a large body may take
+ * twice its length: two bytes for each character.
+ */
+function bytesOf(item: WatchItem): number {
+  const bodies = bodyBytesOf(item)
+  return changeOverheadBytes + (bodies > largeBytes ? 3 : 1) * bodies
+}
+
+/** Ages are recorded with this precision: one mark for all changes since the previous mark. */
+const markEveryMs = 1_000
+
+/** Finds the changes that are too old, by a few marks instead of a time for each change. */
+class Ages {
+  readonly #ageMsMax: number
+  readonly #clock: Clock
+  /** Oldest first. All changes before `position` had been appended at `atMs`. */
+  readonly #marks: { readonly position: number; readonly atMs: number }[] = []
+  #oldest = 0
+
+  constructor(ageMsMax: number, clock: Clock) {
+    this.#ageMsMax = ageMsMax
+    this.#clock = clock
+  }
+
+  /** Changes before the returned position are too old. `head` is the position of the next change. */
+  oldestRetained(head: number): number {
+    const atMs = this.#clock.now()
+    const newest = this.#marks.at(-1)
+    if (newest === undefined || atMs - newest.atMs >= markEveryMs) {
+      this.#marks.push({ position: head, atMs })
+    }
+    for (;;) {
+      const oldest = this.#marks[0]
+      if (oldest === undefined || atMs - oldest.atMs < this.#ageMsMax) return this.#oldest
+      this.#marks.shift()
+      this.#oldest = oldest.position
+    }
   }
 }

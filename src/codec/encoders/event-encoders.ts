@@ -6,17 +6,16 @@ import { TableShape } from './table-shape.ts'
 import { bookmarkOf, type WatchEncoder, watchEncoder } from './watch-encoder.ts'
 import { wildcardResponseEncoder, wildcardWatchEncoder } from './wildcard-encoders.ts'
 
-/** The two encoders that one watch needs; the same object unless it is a watch of tables. */
+/** The two encoders of a watch, which differ only for tables. */
 export interface WatchEncoders {
-  /** For the first frame of a watch only. */
+  /** Encodes the first frame of a watch. */
   readonly first: WatchEncoder
   readonly next: WatchEncoder
 }
 
 /**
- * Creates and caches the encoders of one group, one for each representation. There are few of them,
- * so none is evicted. They must be cached: watchers share frames only when they hold the same
- * encoder.
+ * Creates and caches the encoders of one group, one for each representation. None is evicted, since
+ * there are few. They must be cached: watchers share frames only if they have the same encoder.
  */
 export class EventEncoders {
   readonly #view: EventView
@@ -26,8 +25,8 @@ export class EventEncoders {
   readonly #watchEncoders = new Map<string, WatchEncoders>()
 
   /**
-   * `now` is the wall clock in milliseconds, for the ages in tables. `isWildcard`: for lists and
-   * watches of all clusters, where each event names its cluster.
+   * `now` is the wall clock in milliseconds, for the ages in tables. `isWildcard` is true for lists
+   * and watches of all clusters, where each event names its cluster.
    */
   constructor(view: EventView, now: () => number, isWildcard = false) {
     this.#view = view

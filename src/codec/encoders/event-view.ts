@@ -9,7 +9,7 @@ import type { EventView } from './event-shapes.ts'
 import { versioned } from './protobuf-encoders.ts'
 import { eventCells, eventColumns } from './table.ts'
 
-/** How a group presents events. Stored events have the shape of events.k8s.io. */
+/** The view of a group on events. Stored events have the shape of events.k8s.io. */
 export function viewOf(group: EventGroup): EventView {
   const { apiVersion } = group
   const isAsStored = group.type !== coreGroup.type
@@ -34,9 +34,7 @@ export function viewOf(group: EventGroup): EventView {
   }
 }
 
-/**
- * A stored body as a new tree with the field names of a group, complete with kind and apiVersion.
- */
+/** Parses a stored body into a tree with the field names of a group, with kind and apiVersion. */
 export function eventTree(body: Buffer, view: EventView): JsonObject {
   const type = `"kind":"Event","apiVersion":${JSON.stringify(view.apiVersion)}`
   return JSON.parse(`{${type},${view.body(body).toString('utf8', 1)}`)

@@ -1,8 +1,8 @@
 const INDENT = '  '
 
 /**
- * Indents compact JSON for people to read, two spaces a level; empty objects and lists stay as they
- * are. Scans the text without parsing it; the text must be valid JSON.
+ * Indents compact JSON for people to read, two spaces a level. Empty objects and lists stay as they
+ * are. Scans the text, which must be valid JSON, without parsing it.
  */
 export function indentJson(text: string): string {
   let out = ''
@@ -41,14 +41,14 @@ function newLine(depth: number): string {
   return `\n${INDENT.repeat(depth)}`
 }
 
-/** The position of the closing quote of the string that opens at `from`. */
+/** Finds the closing quote of the string that opens at `from`. */
 function stringEnd(text: string, from: number): number {
   let at = text.indexOf('"', from + 1)
   while (at !== -1 && isEscaped(text, at)) at = text.indexOf('"', at + 1)
   return at === -1 ? text.length : at
 }
 
-/** Whether an odd number of backslashes comes before. */
+/** Returns whether an odd number of backslashes precedes the position. */
 function isEscaped(text: string, at: number): boolean {
   let first = at
   while (text[first - 1] === '\\') first--

@@ -1,4 +1,4 @@
-/** How namespaces and clusters are shown. Their bodies are made with the fields that clients see. */
+/** Views of namespaces and clusters. Their bodies already have the fields that clients see. */
 import type { StructType } from '../../api/schema.ts'
 import { TIDINGS_API_VERSION } from '../../api/tidings-group.ts'
 import type { JsonObject } from '../../lib/json.ts'

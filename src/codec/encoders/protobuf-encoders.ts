@@ -1,6 +1,6 @@
 /**
  * Encodes events as Kubernetes protobuf. Stored events are JSON, so each is decoded and encoded
- * again; a watch does that once per change, for all watchers that share the frame.
+ * again. A watch does that once per change, for all watchers that share the frame.
  */
 import type { Status } from '../../api/status.ts'
 import type { JsonObject } from '../../lib/json.ts'
@@ -25,7 +25,7 @@ const ITEMS = 2
 const ENTRIES_PER_CHUNK = 200
 const NOTHING: Buffer = Buffer.alloc(0)
 
-/** The kinds of the objects, and how an event is encoded as one. */
+/** The kinds of the objects, and the encoding of an event. */
 interface Message {
   readonly one: TypeMeta
   readonly list: TypeMeta
@@ -50,7 +50,7 @@ function messageOf(view: EventView, { as, metaVersion }: Representation): Messag
   }
 }
 
-/** The metadata with the version, which is not part of the stored body. */
+/** Adds the version to the metadata, since the stored body does not contain it. */
 export function versioned(metadata: JsonObject, version: ShownEvent['version']): JsonObject {
   return version === undefined ? metadata : { ...metadata, resourceVersion: formatVersion(version) }
 }
@@ -102,9 +102,7 @@ export function protobufWatchEncoder(view: EventView, wanted: Representation): W
   }
 }
 
-/**
- * A watch frame: its length in four bytes, then a message with the type and the enveloped object.
- */
+/** A frame is its length in four bytes, then a message with the type and the enveloped object. */
 function framed(type: string, object: Buffer): Buffer {
   const raw = new BackwardWriter(object.length + 16)
   raw.bytes(1, object, { always: true })

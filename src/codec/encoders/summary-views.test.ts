@@ -36,7 +36,7 @@ describe('the table of summaries', () => {
     ])
   })
 
-  test('has no counts where only a rate is known, and no rate where none is', () => {
+  test('has no counts if only a rate is known, and no rate otherwise', () => {
     const view = summaryView(['user'])
     assert.deepEqual(view.cells({ group: { user: 'ada' }, ratePerMinute: 0 }, nowMs), [
       'ada',

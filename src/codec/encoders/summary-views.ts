@@ -1,4 +1,4 @@
-/** How summaries and histograms of events are shown. */
+/** Views of summaries and histograms of events. */
 import { TIDINGS_API_VERSION } from '../../api/tidings-group.ts'
 import { isObject, type JsonObject, memberOf, textOf } from '../../lib/json.ts'
 import type { GroupField } from '../../storage/summary.ts'
@@ -7,10 +7,10 @@ import type { EventView } from './event-shapes.ts'
 import { objectView } from './object-views.ts'
 import { ageOf, type ColumnDefinition, column, structOf, type TableCell } from './table.ts'
 
-/** `user` is known of rates only. */
+/** `user` is known only for rates. */
 export type ShownField = GroupField | 'user'
 
-/** Clients print the namespace of an object themselves. */
+/** There is no column for the namespace, which clients print themselves. */
 const groupColumns: Readonly<Record<Exclude<ShownField, 'namespace'>, ColumnDefinition>> = {
   cluster: column('Cluster', 0, 'Cluster of the events.'),
   type: column('Type', 0, 'Type of the events.'),
@@ -31,7 +31,7 @@ const countColumns: readonly ColumnDefinition[] = [
   column('Note', 0, 'The note of the event seen last.'),
 ]
 
-/** Summaries that are grouped by these fields. */
+/** The view of summaries that are grouped by these fields. */
 export function summaryView(groupBy: readonly ShownField[]): EventView {
   const shown = groupBy.filter((field) => field !== 'namespace')
   return objectView({
@@ -88,7 +88,7 @@ function countsOf(bucket: JsonObject): readonly JsonObject[] {
   return Array.isArray(counts) ? counts.filter(isObject) : []
 }
 
-/** Without the zeros at the end of its fraction, which it always has. */
+/** Drops the trailing zeros of the fraction, which every time has. */
 function shortTime(time: string): string {
   return time.replace(/\.?0+Z$/, 'Z')
 }

@@ -15,11 +15,11 @@ import { clusterCell, clusterColumn } from './table.ts'
 export interface TableOptions {
   readonly view: Pick<EventView, 'columns' | 'cells'>
   readonly metaVersion: MetaVersion
-  /** The shape of the object in each row; undefined when rows contain only cells. */
+  /** The shape of the object in each row. Undefined when rows contain only cells. */
   readonly rowObject: EventShape | undefined
   /** The wall clock in milliseconds. */
   readonly now: () => number
-  /** Each row begins with the cluster of its event. */
+  /** Whether each row begins with the cluster of its event. */
   readonly isWildcard: boolean
 }
 
@@ -27,7 +27,7 @@ function columnsText({ view: { columns }, isWildcard }: TableOptions): string {
   return JSON.stringify(isWildcard ? [clusterColumn, ...columns] : columns)
 }
 
-/** Events as rows of printed columns. A single object is a table of one row. */
+/** Encodes events as rows of printed columns. A single object is a table of one row. */
 export class TableShape implements EventShape {
   /** The cells contain ages, which change with time. */
   readonly isCacheable = false
@@ -43,7 +43,7 @@ export class TableShape implements EventShape {
     this.#rowObject = options.rowObject?.writer()
   }
 
-  /** For the frames of a watch after the first: the client already has the column definitions. */
+  /** Encodes the frames of a watch after the first one, which has the column definitions. */
   withoutColumns(): TableShape {
     return new TableShape(this.#options, 'null')
   }

@@ -2,7 +2,7 @@
 import { clusterAnnotation } from '../../api/annotations.ts'
 import { isObject, type Json, type JsonObject, memberOf, textOf } from '../../lib/json.ts'
 
-/** Null when there is no value. */
+/** Null if there is no value. */
 export type TableCell = string | number | null
 
 /** Members are declared in the order in which they are encoded. */
@@ -15,7 +15,7 @@ export interface ColumnDefinition {
   readonly priority: number
 }
 
-/** Count is declared as a string but is a number, because Kubernetes sends it like that. */
+/** Count is declared as a string but is a number, as in Kubernetes. */
 export const eventColumns: readonly ColumnDefinition[] = [
   column('Last Seen', 0, 'Time since the event was last observed.'),
   column('Type', 0, 'Type of the event: Normal, Warning, or a newer type.'),
@@ -36,9 +36,7 @@ export function column(name: string, priority: number, description: string): Col
   return { name, type: 'string', format: '', description, priority }
 }
 
-/**
- * One cell for each column. `event` is a stored event, with the field names of events.k8s.io/v1.
- */
+/** `event` has the field names of events.k8s.io/v1, like all stored events. */
 export function eventCells(event: JsonObject, nowMs: number): readonly TableCell[] {
   const age = (object: JsonObject, name: string) => ageOf(textOf(object, name), nowMs)
   const regarding = structOf(event, 'regarding')
@@ -78,7 +76,7 @@ function trimmed(text: string): string {
   return text.slice(from, to)
 }
 
-/** The deprecated fields take precedence: a client that still sets them relies on them. */
+/** The deprecated fields take precedence, since a client that still sets them relies on them. */
 function sourceOf(event: JsonObject): string {
   const source = structOf(event, 'deprecatedSource')
   const component = textOf(source, 'component') || textOf(event, 'reportingController')
@@ -91,7 +89,7 @@ export function ageOf(time: string, nowMs: number): string {
   return Number.isNaN(timeMs) ? '<unknown>' : ageText(nowMs - timeMs)
 }
 
-/** At most two units; one where the second is insignificant. */
+/** Has at most two units, or one where the second is insignificant. */
 export function ageText(ms: number): string {
   const seconds = Math.trunc(ms / 1000)
   if (seconds < -1) return '<invalid>'

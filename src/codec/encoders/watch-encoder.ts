@@ -1,4 +1,4 @@
-/** Encodes the frames of a watch: one line of JSON for each change. */
+/** Encodes the frames of a watch, one line of JSON per change. */
 import type { Status } from '../../api/status.ts'
 import type { FrameEncoder } from '../../storage/frames.ts'
 import type { Version } from '../../storage/resource-version.ts'
@@ -6,23 +6,21 @@ import type { WatchItem } from '../../storage/storage.ts'
 import { type ShownEvent, unstoredEvent } from '../event/event-bytes.ts'
 import type { EventShape, EventView } from './event-shapes.ts'
 
-/** Lives as long as the process; watchers share its frame encoders: see storage/frames.ts. */
+/** Lives as long as the process. Watchers share its frame encoders: see storage/frames.ts. */
 export interface WatchEncoder {
   readonly contentType: string
-  /** A change with its own type: ADDED, MODIFIED or DELETED. */
+  /** Encodes a change with its own type: ADDED, MODIFIED or DELETED. */
   readonly natural: FrameEncoder
-  /** A change after which the event matches the selector: ADDED. */
+  /** Encodes a change after which the event matches the selector: ADDED. */
   readonly entered: FrameEncoder
   /**
-   * A change after which it no longer matches: DELETED, with its last matching state and the new
-   * version.
+   * Encodes a change after which it no longer matches: DELETED, with its last matching state and
+   * the new version.
    */
   readonly left: FrameEncoder
-  /** An event that existed before the watch: ADDED. */
+  /** Encodes an event that existed before the watch: ADDED. */
   present(event: ShownEvent): Buffer
-  /**
-   * The progress of the watch. `isInitialEnd`: all events that existed before it have been sent.
-   */
+  /** Reports progress. `isInitialEnd` says that all events from before the watch have been sent. */
   bookmark(version: Version, isInitialEnd: boolean): Buffer
   /** The last frame of a watch that failed. */
   error(status: Status): Buffer
@@ -55,9 +53,7 @@ export function naturalType(item: WatchItem): FrameType {
   return item.previous === undefined ? 'ADDED' : 'MODIFIED'
 }
 
-/**
- * The last state that matched the selector, with the version of the change after which none does.
- */
+/** The last state that matched the selector, with the version of the change that ended that. */
 export function lastMatching(item: WatchItem): ShownEvent {
   const { stored } = item
   if (item.type === 'delete' || item.previous === undefined) return stored
@@ -65,10 +61,10 @@ export function lastMatching(item: WatchItem): ShownEvent {
   return { body, versionOffset, version: stored.version }
 }
 
-/** Makes the object that a bookmark frame contains. */
+/** Creates the object of a bookmark frame. */
 export type Bookmark = (version: Version, isInitialEnd: boolean) => ShownEvent
 
-/** The object has only the members that are always encoded. */
+/** The object of a bookmark has only the members that are always encoded. */
 export function bookmarkOf({ emptyMembers }: Pick<EventView, 'emptyMembers'>): Bookmark {
   const body = (metadata: string) => Buffer.from(`{"metadata":${metadata},${emptyMembers}}`)
   const empty = body('{}')

@@ -1,4 +1,4 @@
-/** How retention windows are shown. */
+/** The view of retention windows. */
 import { TIDINGS_API_VERSION } from '../../api/tidings-group.ts'
 import { isObject, type JsonObject, memberOf, textOf } from '../../lib/json.ts'
 import { retentionWindowType } from '../window-types.ts'
@@ -11,7 +11,7 @@ const nameColumn: ColumnDefinition = {
   format: 'name',
 }
 
-/** With a column for the cluster when windows of several clusters are shown. */
+/** `hasClusters` adds a column for the cluster. */
 export function retentionWindowView(hasClusters: boolean): EventView {
   return objectView({
     type: retentionWindowType,
@@ -22,8 +22,8 @@ export function retentionWindowView(hasClusters: boolean): EventView {
       { ...column('Events', 0, 'Number of stored events.'), type: 'integer', format: 'int64' },
       column('Bytes', 0, 'Size of the stored events.'),
       column('Oldest', 0, 'Time since the oldest event was last seen.'),
-      column('Lifetimes', 0, 'How long events are kept; the first that matches applies.'),
-      column('Budget', 0, 'The most that is kept.'),
+      column('Lifetimes', 0, 'How long events are retained; the first that matches applies.'),
+      column('Budget', 0, 'Maximum number and size of the events.'),
       column('Evicted', 0, 'Events deleted because of budgets.'),
     ],
     cells: (window, nowMs) => [
@@ -40,7 +40,7 @@ export function retentionWindowView(hasClusters: boolean): EventView {
   })
 }
 
-/** `kind=Pod 1d, Warning 7d, others 6h`. */
+/** For example `kind=Pod 1d, Warning 7d, others 6h`. */
 function lifetimesText(window: JsonObject): string {
   const lifetimes = memberOf(window, 'lifetimes')
   if (!Array.isArray(lifetimes)) return ''
@@ -54,7 +54,7 @@ function lifetimesText(window: JsonObject): string {
   return texts.join(', ')
 }
 
-/** `100000 events, 200Mi`. */
+/** For example `100000 events, 200Mi`. */
 function budgetText(budget: JsonObject): string {
   const events = numberOf(budget, 'events')
   const bytes = numberOf(budget, 'bytes')
@@ -67,7 +67,7 @@ function budgetText(budget: JsonObject): string {
 
 const UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti'] as const
 
-/** Three digits or more, and a unit: `980`, `1.2Ki`, `200Mi`. */
+/** For example `980`, `1.2Ki`, `200Mi`. */
 export function bytesText(bytes: number): string {
   let size = bytes
   let unit = 0

@@ -5,13 +5,13 @@
 import { skipValue } from '../../lib/json-scan.ts'
 import type { Version } from '../../storage/resource-version.ts'
 
-/** The parts of an event that encoders need; a StoredEvent has them. */
+/** The parts of an event that encoders need. A StoredEvent has them. */
 export interface ShownEvent {
-  /** Compact JSON without kind and apiVersion, its metadata first. */
+  /** Compact JSON that begins with the metadata, without kind and apiVersion. */
   readonly body: Buffer
-  /** Where the resourceVersion is inserted: after the opening brace of the metadata. */
+  /** Where the resourceVersion is inserted, after the opening brace of the metadata. */
   readonly versionOffset: number
-  /** Undefined when there is none: a dry run stores nothing. */
+  /** Undefined for a dry run, which stores nothing. */
   readonly version: Version | undefined
 }
 
@@ -26,26 +26,26 @@ export interface BodySlice {
 const metadataStart = '{"metadata":{'.length
 const braceClose = 0x7d
 const digitZero = 0x30
-/** A version is split here, so that its low digits and its high digits each fit into 32 bits. */
+/** A version is split here, so that its low digits and its high digits fit into 32 bits each. */
 const lowDigitCount = 8
 const lowDigits = 10 ** lowDigitCount
 const versionStart = '"resourceVersion":"'
 /** Up to this length, a loop is faster than a native call. */
 const shortBytesMax = 64
-/** With the longest version: versions are safe integers. */
+/** The length with the longest version: versions are safe integers. */
 const versionMemberMax = '"resourceVersion":"9007199254740991",'.length
 
-/** An event that is not stored, or not yet. */
+/** An event that is not stored, or not stored yet. */
 export function unstoredEvent(body: Buffer, version?: Version): ShownEvent {
   return { body, versionOffset: metadataStart, version }
 }
 
-/** The end of the metadata object, which begins one byte before the version offset. */
+/** Finds the end of the metadata, which begins one byte before the version offset. */
 export function metadataEnd(event: ShownEvent): number {
   return skipValue(event.body, event.versionOffset - 1)
 }
 
-/** The most bytes that `writeSlice` can write. */
+/** The maximum number of bytes that `writeSlice` writes. */
 export function sliceLengthMax(slice: BodySlice): number {
   return slice.before.length + slice.to - slice.from + versionMemberMax + slice.after.length
 }
@@ -67,15 +67,15 @@ export function writeSlice(
   return writeAscii(target, at, slice.after)
 }
 
-/** The most bytes that `writeWhole` can write. */
+/** The maximum number of bytes that `writeWhole` writes. */
 export function wholeLengthMax(event: ShownEvent): number {
   return event.body.length + versionMemberMax
 }
 
 /**
- * Writes the whole event with the version. Returns the end position. The whole body is copied in
- * one native call, so that the part after the version is in its place; the part before it and the
- * version are then written over the beginning.
+ * Writes the whole event with the version. Returns the end position. One native call copies the
+ * whole body, so that the part after the version is in its place; then the part before it and the
+ * version overwrite the beginning.
  */
 export function writeWhole(target: Buffer, start: number, event: ShownEvent): number {
   const { body, versionOffset } = event
@@ -85,7 +85,6 @@ export function writeWhole(target: Buffer, start: number, event: ShownEvent): nu
   return bodyStart + body.length
 }
 
-/** The slice in a new buffer. */
 export function encodeSlice(event: ShownEvent, slice: BodySlice): Buffer {
   const target = Buffer.allocUnsafe(sliceLengthMax(slice))
   return target.subarray(0, writeSlice(target, 0, event, slice))
@@ -105,25 +104,21 @@ function versionLength({ version, body, versionOffset }: ShownEvent): number {
   return versionStart.length + digitCount(version) + end
 }
 
-/** A loop, since these texts are so short that a native call would take longer. */
+/** Uses a loop, since a native call would take longer for such short texts. */
 export function writeAscii(target: Buffer, start: number, text: string): number {
   for (let index = 0; index < text.length; index++) target[start + index] = text.charCodeAt(index)
   return start + text.length
 }
 
-/** Faster than converting a large number to a string; every list entry has one. */
+/** Faster than converting a large number to a string. Every list entry has one. */
 function writeNumber(target: Buffer, start: number, number: number): number {
   const high = Math.floor(number / lowDigits)
-  if (high === 0) return writeDigits(target, start, { number, count: digitCount(number) })
-  const at = writeDigits(target, start, { number: high, count: digitCount(high) })
-  return writeDigits(target, at, { number: number - high * lowDigits, count: lowDigitCount })
+  if (high === 0) return writeDigits(target, start, number, digitCount(number))
+  const at = writeDigits(target, start, high, digitCount(high))
+  return writeDigits(target, at, number - high * lowDigits, lowDigitCount)
 }
 
-function writeDigits(
-  target: Buffer,
-  start: number,
-  { number, count }: { readonly number: number; readonly count: number },
-): number {
+function writeDigits(target: Buffer, start: number, number: number, count: number): number {
   let rest = number | 0
   for (let at = start + count - 1; at >= start; at--) {
     const tenth = (rest / 10) | 0

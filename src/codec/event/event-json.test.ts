@@ -128,7 +128,7 @@ test('decodeEventBody reports names that objects inherit like any other', () => 
   deepEqual(event, { metadata: { name: 'p' } })
 })
 
-test('a label called __proto__ is kept and pollutes nothing', () => {
+test('decodeEventBody accepts a label called __proto__, which pollutes nothing', () => {
   const { event } = decode('{"metadata":{"labels":{"__proto__":"x","constructor":"y"}}}')
   deepEqual(Object.entries(event.metadata.labels ?? {}), [
     ['__proto__', 'x'],

@@ -11,28 +11,30 @@ import { StructEncoder } from '../struct/struct-encoding.ts'
 
 export interface DecodedEvent {
   readonly event: Event
-  /** `unknown field "metadata.foo"`, `duplicate field "reason"`: in document order, at most 100. */
+  /**
+   * `unknown field "metadata.foo"` or `duplicate field "reason"`, in document order, at most 100.
+   */
   readonly problems: readonly string[]
 }
 
-/** The body is not an object whose kind and version can be read. */
+/** Thrown for a body that is not an object whose kind and version can be read. */
 export class UnrecognizedBody extends Error {
   override readonly name = 'UnrecognizedBody'
 }
 
-/** Optional members of a body that are not fields of the event. */
+/** Optional members of a body besides the fields of the event. */
 const TYPE_NAMES: ReadonlySet<string> = new Set(['kind', 'apiVersion'])
 
 /** The number of bytes of a body that an error message quotes. */
 const SUMMARY_LENGTH = 30
 
 /**
- * A kind or an apiVersion is truncated to this length: longer than any valid one, and short enough
- * to quote.
+ * A kind or an apiVersion is truncated to this length, which is longer than any valid one and short
+ * enough to quote.
  */
 const TYPE_LENGTH_MAX = 512
 
-/** Decodes a JSON body; throws a StatusError: 400, or 413 if the body has too many values. */
+/** Decodes a JSON body. Throws a StatusError: 400, or 413 if the body has too many values. */
 export function decodeEventBody(body: Buffer, group: EventGroup): DecodedEvent {
   return decodeBody(body, group, readJson)
 }
@@ -55,8 +57,8 @@ export function decodeBody(
 }
 
 /**
- * Decodes a tree, such as a patched one; throws a StatusError 400. The event shares parts with the
- * tree, so the tree must not be modified afterwards.
+ * Decodes a tree, such as a patched one. Throws a StatusError 400. The event shares parts with the
+ * tree, which must not be modified afterwards.
  */
 export function decodeEventTree(
   tree: Json,
@@ -75,7 +77,7 @@ export function strictDecodingError(problems: readonly string[], apiVersion: str
   return cannotBeHandled(`strict decoding error: ${problems.join(', ')}`, apiVersion)
 }
 
-/** Compact JSON without kind and apiVersion, as it is stored and as items of a list are sent. */
+/** Encodes compact JSON without kind and apiVersion, the form of storage and of list items. */
 export function encodeEvent(event: Event): Buffer {
   return Buffer.from(eventText(event), 'utf8')
 }
@@ -85,12 +87,12 @@ export function readEncoded(body: Buffer): Event {
   return decodeEventTree(JSON.parse(body.toString()) as Json, storedGroup).event
 }
 
-/** Stored events have no group; they have the shape of this one. */
+/** Stored events have no group, but the shape of this one. */
 const storedGroup: EventGroup = { ...eventsGroup(''), apiVersion: '' }
 
 const encoder = new StructEncoder(eventType)
 
-/** Never `{}`: eventTime is always encoded, if only as null. */
+/** Never returns `{}`, since eventTime is always encoded, if only as null. */
 function eventText(event: Event): string {
   return encoder.text(event as unknown as JsonObject)
 }
@@ -169,7 +171,7 @@ function cannotBeHandled(why: string, apiVersion: string): StatusError {
   return badRequest(`Event in version ${version} cannot be handled as a Event: ${why}`)
 }
 
-/** The first bytes of a body: as text if it may be JSON, else in hexadecimal. */
+/** Shows the first bytes of a body as text if it may be JSON, otherwise in hexadecimal. */
 function summaryOf(body: Buffer): string {
   if (body.length === 0) return '<empty>'
   const start = body.subarray(0, SUMMARY_LENGTH)

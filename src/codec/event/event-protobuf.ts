@@ -7,8 +7,8 @@ import { decodeStruct, ProtobufError } from '../struct/protobuf-struct.ts'
 import { type DecodedEvent, decodeEventTree } from './event-json.ts'
 
 /**
- * Decodes a protobuf body; throws a StatusError: 400, or 413 if the body has too many values.
- * Unknown fields are not reported: protobuf decoders ignore them by design.
+ * Decodes a protobuf body. Throws a StatusError: 400, or 413 if the body has too many values. Does
+ * not report unknown fields, which protobuf decoders ignore by design.
  */
 export function decodeEventMessage(body: Buffer, group: EventGroup): DecodedEvent {
   try {
@@ -26,7 +26,8 @@ export function decodeEventMessage(body: Buffer, group: EventGroup): DecodedEven
 }
 
 /**
- * Decodes an event without its envelope, as in a list. Throws a ProtobufError, or a StatusError 413.
+ * Decodes an event without its envelope, as in a list. Throws a ProtobufError, or a StatusError
+ * 413.
  */
 export function decodeBareEvent(raw: Buffer, group: EventGroup): Event {
   return group.toEvent({ metadata: {}, ...decodeStruct(group.type, raw, EVENT_VALUES_MAX) })

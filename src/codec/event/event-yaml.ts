@@ -3,7 +3,7 @@ import { YamlSyntaxError } from '../../lib/text/yaml-documents.ts'
 import { type ParsedYaml, parseYaml } from '../yaml/yaml.ts'
 import { type DecodedEvent, decodeBody, UnrecognizedBody } from './event-json.ts'
 
-/** Decodes a YAML body; throws a StatusError: 400, or 413 if the body is too long. */
+/** Decodes a YAML body. Throws a StatusError: 400, or 413 if the body is too long. */
 export function decodeEventYaml(body: Buffer, group: EventGroup): DecodedEvent {
   let repeated: readonly string[] = []
   const { event, problems } = decodeBody(body, group, (text) => {

@@ -1,6 +1,6 @@
 /**
- * A JSON parser. JSON.parse would be faster, but it hides duplicate names, it has no limits, and
- * its errors are not those that clients of this API expect.
+ * A JSON parser. JSON.parse would be faster, but it hides duplicate names, has no limits, and its
+ * errors are not those that clients of this API expect.
  */
 import { entityTooLarge, type StatusError } from '../../api/status.ts'
 import { goQuote } from '../../lib/go/go-quote.ts'
@@ -10,24 +10,24 @@ import { type Json, type JsonObject, setMember } from '../../lib/json.ts'
 export const JSON_DEPTH_MAX = 200
 
 /**
- * The number of values and names in one text is limited, so that the longest accepted body cannot
+ * The maximum number of values and names in one text, so that the longest accepted body does not
  * block the event loop: 80,000 of them take about 30 ms. A patch of 10,000 operations needs 70,000.
  */
 export const JSON_VALUES_MAX = 80_000
 
-/** The same for an event and for a patch of one: a hundred times the number in large events. */
+/** The maximum for an event or a patch of one: a hundred times the number in large events. */
 export const EVENT_VALUES_MAX = 20_000
 
-/** Longer than any real number; converting megabytes of digits to a number would take too long. */
+/** Longer than any real number. Converting megabytes of digits to a number would take too long. */
 const NUMBER_LENGTH_MAX = 1000
 
 export interface ParsedJson {
   readonly value: Json
-  /** The names that an object has more than once, by object. The tree has the last value. */
+  /** Repeated names, keyed by object. The tree has the last value. */
   readonly duplicates: ReadonlyMap<JsonObject, ReadonlySet<string>>
 }
 
-/** The text is not JSON, or exceeds a limit. The message is sent to the client. */
+/** Thrown for a text that is not JSON or exceeds a limit. The message is sent to the client. */
 export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError'
   readonly kind: 'syntax' | 'depth' | 'number'
@@ -198,7 +198,7 @@ class Parser {
     }
   }
 
-  /** Finds the end and the errors of a string with escapes; JSON.parse computes its value. */
+  /** Finds the end and the errors of a string with escapes. JSON.parse computes its value. */
   #stringWithEscapes(from: number): string {
     const text = this.#text
     for (;;) {
@@ -298,7 +298,7 @@ function isHexDigit(code: number): boolean {
   return isDigit(code) || (lower >= 0x61 && lower <= 0x66)
 }
 
-/** Go reports bytes: for a character of several bytes, the first one. */
+/** Quotes the first byte of a character, since Go reports bytes. */
 function quotedByte(text: string, at: number): string {
   const character = String.fromCodePoint(text.codePointAt(at) ?? 0)
   if (character === "'") return "'\\''"

@@ -1,10 +1,12 @@
 import { entityTooLarge } from '../../api/status.ts'
 import type { Json } from '../../lib/json.ts'
 
-/** The limit for one encoded string: etcd's request limit. Nothing longer can be stored. */
+/**
+ * The maximum length of an encoded string: etcd's request limit, beyond which nothing is stored.
+ */
 const TEXT_LENGTH_MAX = 1024 * 1536
 
-/** Compact JSON as Go writes it: members sorted, `<`, `>`, `&` and line separators escaped. */
+/** Writes compact JSON like Go: sorts members, and escapes `<`, `>`, `&` and line separators. */
 export function jsonOf(tree: Json): string {
   if (typeof tree === 'string') return quotedJson(tree)
   if (typeof tree !== 'object' || tree === null) return JSON.stringify(tree)
@@ -15,7 +17,7 @@ export function jsonOf(tree: Json): string {
   return `{${members.join(',')}}`
 }
 
-/** A JSON string with Go's escapes; throws a StatusError 413 if it is too long. */
+/** Writes a JSON string with Go's escapes. Throws a StatusError 413 if it is too long. */
 export function quotedJson(text: string): string {
   return ESCAPED.test(text) ? escapedJson(text) : `"${text}"`
 }
@@ -23,10 +25,10 @@ export function quotedJson(text: string): string {
 /** Characters that are escaped, and surrogates, which may be unpaired. */
 const ESCAPED = /[^ !#-%'-;=?-[\]-\u2027\u202a-\ud7ff\ue000-\uffff]/
 
-/** The names of an object in the order of their UTF-8 bytes, which is how Go sorts them. */
+/** Returns the names of an object in the order of their UTF-8 bytes, like Go. */
 export function sortedNames(object: object): string[] {
   const names = Object.keys(object).sort()
-  // Sorting by UTF-16 units is much faster, and gives another order only for surrogates.
+  // Sorting by UTF-16 units is much faster, and the order differs only for surrogates.
   return names.some((name) => SURROGATE.test(name)) ? names.sort(compareBytes) : names
 }
 
@@ -42,7 +44,7 @@ function compareBytes(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** Surrogates encode characters above all that have one unit, so they sort last. */
+/** Surrogates sort last, since they encode characters above all that have one unit. */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }
@@ -74,7 +76,7 @@ function checkGrowth(json: string): void {
   throw entityTooLarge('the event does not fit into the datastore', undefined)
 }
 
-/** Whether the character is `<`, `>`, `&` or one of the two line separators. */
+/** Returns whether it is `<`, `>`, `&` or one of the two line separators. */
 function isGrowing(code: number): boolean {
   return code === 0x3c || code === 0x3e || code === 0x26 || code === 0x2028 || code === 0x2029
 }

@@ -7,19 +7,25 @@ import { clusterType, listTypeOf, namespaceType } from '../object-types.ts'
 import { reviewTypes } from '../review-types.ts'
 import { eventHistogramType, eventSummaryType } from '../summary-types.ts'
 import { retentionWindowType } from '../window-types.ts'
-import { eventOperations, type Operation, query, reviewOperations } from './openapi-operations.ts'
-import { groupOperations, listOnlyOperations, readOperations } from './openapi-read-operations.ts'
+import {
+  eventOperations,
+  groupOperations,
+  listOnlyOperations,
+  type Operation,
+  query,
+  readOperations,
+  reviewOperations,
+} from './openapi-operations.ts'
 
 export interface OpenApiGroup {
-  /** Empty for core. */
+  /** Empty for the core group. */
   readonly name: string
   readonly version: string
-  /** Its top-level objects, which have a kind and an apiVersion. */
+  /** Top-level objects, which have a kind and an apiVersion. */
   readonly kinds: readonly StructType[]
   readonly operations: readonly Operation[]
 }
 
-/** A group of events. */
 export function eventsOpenApi({ name, type }: EventGroup): OpenApiGroup {
   const kinds = [type, listTypeOf(type, 'The events.')]
   const operations = eventOperations(name)
@@ -56,7 +62,7 @@ export const tidingsOpenApi: OpenApiGroup = {
       resource: 'eventsummaries',
       options: [
         query('groupBy', 'string', `Fields, separated by commas: ${groupFields.join(', ')}.`),
-        query('order', 'string', 'The first groups: of the highest count or rate.'),
+        query('order', 'string', 'Sort by count or by rate, the highest first.'),
       ],
     }),
     ...listOnlyOperations({
@@ -66,8 +72,16 @@ export const tidingsOpenApi: OpenApiGroup = {
       resource: 'eventhistograms',
       options: [
         query('buckets', 'integer', 'Number of parts of the time window; 60 by default.'),
-        query('by', 'string', `Counted apart: one of ${groupFields.join(', ')}.`),
-        query('limit', 'integer', 'Values that are counted apart, 1 to 50; the others together.'),
+        query(
+          'by',
+          'string',
+          `The field whose values are counted separately: one of ${groupFields.join(', ')}.`,
+        ),
+        query(
+          'limit',
+          'integer',
+          'Number of values counted separately, 1 to 50; the others are counted together.',
+        ),
       ],
     }),
     ...listOnlyOperations({

@@ -6,16 +6,15 @@ export interface Operation {
   readonly method: 'get' | 'put' | 'post' | 'delete' | 'patch'
   readonly id: string
   readonly doc: string
-  /** The action as Kubernetes names it; undefined for operations without an object. */
+  /** The name that Kubernetes gives the action. Undefined for operations without an object. */
   readonly action: string | undefined
   /** The kind of its objects. */
   readonly kind: string
   readonly isDeprecated: boolean
   readonly parameters: readonly Parameter[]
-  /** The schema and media types of its body. */
   readonly body: RequestBody | undefined
   readonly produces: readonly string[]
-  /** The schema of each successful response, by status code. */
+  /** The schema of each successful response, keyed by status code. */
   readonly responses: Readonly<Record<string, string>>
 }
 
@@ -32,12 +31,12 @@ export interface RequestBody {
   readonly isRequired: boolean
 }
 
-export const OBJECT_MEDIA_TYPES = [
+const OBJECT_MEDIA_TYPES = [
   'application/json',
   'application/yaml',
   'application/vnd.kubernetes.protobuf',
 ] as const
-export const STREAM_MEDIA_TYPES = [
+const STREAM_MEDIA_TYPES = [
   'application/json;stream=watch',
   'application/vnd.kubernetes.protobuf;stream=watch',
 ] as const
@@ -49,13 +48,13 @@ const PATCH_MEDIA_TYPES = [
 ] as const
 const ANY_MEDIA_TYPE = ['*/*'] as const
 
-export const NAMESPACE: Parameter = {
+const NAMESPACE: Parameter = {
   name: 'namespace',
   in: 'path',
   type: 'string',
   doc: 'The namespace of the events.',
 }
-export const NAME: Parameter = {
+const NAME: Parameter = {
   name: 'name',
   in: 'path',
   type: 'string',
@@ -63,7 +62,7 @@ export const NAME: Parameter = {
 }
 const PRETTY = query('pretty', 'string', 'With true, the response is indented.')
 const DRY_RUN = query('dryRun', 'string', 'With All, the request is checked but nothing is stored.')
-export const LIST: readonly Parameter[] = [
+const LIST: readonly Parameter[] = [
   query('allowWatchBookmarks', 'boolean', 'A watch sends bookmarks with its progress.'),
   query('continue', 'string', 'Token of the previous page, to continue after it.'),
   query('fieldSelector', 'string', 'Only events with these field values.'),
@@ -75,11 +74,7 @@ export const LIST: readonly Parameter[] = [
   query('sendInitialEvents', 'boolean', 'A watch starts with the existing events.'),
   query('timeoutSeconds', 'integer', 'Time limit of the request in seconds.'),
 ]
-export const WATCH: Parameter = query(
-  'watch',
-  'boolean',
-  'Keep the response open and send every change.',
-)
+const WATCH: Parameter = query('watch', 'boolean', 'Keep the response open and send every change.')
 const WRITE: readonly Parameter[] = [
   DRY_RUN,
   query('fieldManager', 'string', 'Name of the client that makes the change.'),
@@ -98,7 +93,7 @@ const DELETE: readonly Parameter[] = [
   query('propagationPolicy', 'string', 'Handling of dependents: Orphan, Background or Foreground.'),
 ]
 
-/** All operations of an events group, by path. */
+/** All operations of a group of events. */
 export function eventOperations(group: string): readonly Operation[] {
   const base = basePath(group)
   const prefix = idPrefix(group)
@@ -110,7 +105,7 @@ export function eventOperations(group: string): readonly Operation[] {
   ]
 }
 
-/** All operations of a review group: reviews can only be created. */
+/** All operations of a group of reviews, which can only be created. */
 export function reviewOperations(group: string, kinds: readonly string[]): readonly Operation[] {
   const base = basePath(group)
   const prefix = idPrefix(group)
@@ -131,11 +126,96 @@ export function reviewOperations(group: string, kinds: readonly string[]): reado
   return [...resources(base, prefix), ...reviews]
 }
 
-export function basePath(group: string, version = 'v1'): string {
+export function groupOperations(group: string, version: string): readonly Operation[] {
+  return resources(basePath(group, version), idPrefix(group, version))
+}
+
+/** The operations of one read-only kind without namespaces. */
+export function readOperations(group: string, version: string, kind: string): readonly Operation[] {
+  const path = `${basePath(group, version)}/${kind.toLowerCase()}s`
+  const prefix = idPrefix(group, version)
+  return [
+    operation({
+      path,
+      method: 'get',
+      action: 'list',
+      kind,
+      id: `list${prefix}${kind}`,
+      doc: `Lists or watches objects of kind ${kind}.`,
+      parameters: [...LIST, WATCH],
+      produces: [...OBJECT_MEDIA_TYPES, ...STREAM_MEDIA_TYPES],
+      responses: { 200: `${kind}List` },
+    }),
+    operation({
+      path: `${path}/{name}`,
+      method: 'get',
+      action: 'get',
+      kind,
+      id: `read${prefix}${kind}`,
+      doc: `Reads an object of kind ${kind}.`,
+      parameters: [NAME],
+      responses: { 200: kind },
+    }),
+  ]
+}
+
+/** The options of a list of objects that are computed for it, which has no pages. */
+const COMPUTED_LIST: readonly Parameter[] = LIST.filter(({ name }) =>
+  ['fieldSelector', 'labelSelector', 'limit', 'resourceVersion', 'resourceVersionMatch'].includes(
+    name,
+  ),
+)
+
+export interface ListOnlyKind {
+  readonly group: string
+  readonly version: string
+  readonly kind: string
+  readonly resource: string
+  /** Options in addition to those of every list. */
+  readonly options?: readonly Parameter[]
+}
+
+/** The operations of one namespaced kind whose objects are computed on each list. */
+export function listOnlyOperations({
+  group,
+  version,
+  kind,
+  resource,
+  options = [],
+}: ListOnlyKind): readonly Operation[] {
+  const base = basePath(group, version)
+  const prefix = idPrefix(group, version)
+  const parameters = [...COMPUTED_LIST, ...options]
+  const list = {
+    method: 'get',
+    action: 'list',
+    kind,
+    produces: OBJECT_MEDIA_TYPES,
+    responses: { 200: `${kind}List` },
+  } as const
+  return [
+    operation({
+      ...list,
+      path: `${base}/${resource}`,
+      id: `list${prefix}${kind}ForAllNamespaces`,
+      doc: `Lists objects of kind ${kind} for all namespaces.`,
+      parameters,
+    }),
+    operation({
+      ...list,
+      path: `${base}/namespaces/{namespace}/${resource}`,
+      id: `list${prefix}Namespaced${kind}`,
+      doc: `Lists objects of kind ${kind} for a namespace.`,
+      parameters: [NAMESPACE, ...parameters],
+    }),
+  ]
+}
+
+function basePath(group: string, version = 'v1'): string {
   return group === '' ? '/api/v1' : `/apis/${group}/${version}`
 }
 
-export function resources(base: string, prefix: string): readonly Operation[] {
+function resources(base: string, prefix: string): readonly Operation[] {
   const responses = { 200: 'APIResourceList' }
   const id = `get${prefix}APIResources`
   const doc = 'Lists the resources of the group.'
@@ -270,7 +350,7 @@ function watches(base: string, prefix: string): readonly Operation[] {
 }
 
 /** Adds the defaults of most operations. */
-export function operation(
+function operation(
   own: Pick<Operation, 'path' | 'method' | 'id' | 'doc' | 'parameters' | 'responses'> &
     Partial<Operation>,
 ): Operation {
@@ -286,8 +366,8 @@ export function operation(
   }
 }
 
-/** `EventsV1` for events.k8s.io, as in the function names of generated clients. */
-export function idPrefix(group: string, version = 'v1'): string {
+/** Returns `EventsV1` for events.k8s.io, as in the function names of generated clients. */
+function idPrefix(group: string, version = 'v1'): string {
   if (group === '') return 'CoreV1'
   const words = group.replace(/\.k8s\.io$/, '').split(/[^a-z0-9]+/i)
   return [...words, version].map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')

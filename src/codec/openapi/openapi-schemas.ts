@@ -14,16 +14,12 @@ import { userExtraType } from '../review-types.ts'
 import { deleteOptionsType, documentTypes, statusType } from '../struct/meta-types.ts'
 import type { OpenApiGroup } from './openapi-groups.ts'
 
-/**
- * Next to other members, version 3 puts a reference into a list of one (`allOf`); version 2 does
- * not.
- */
+/** Version 3 wraps a reference with siblings into a list of one (`allOf`); version 2 does not. */
 export type OpenApiVersion = 'v2' | 'v3'
 
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 const CORE = 'io.k8s.api.core.v1'
 
-/** Descriptions of the kinds, by package. */
 const META_DESCRIPTIONS: Readonly<Record<string, string>> = {
   ObjectMeta: 'Metadata of every object: its name, its labels, and fields that the server sets.',
   OwnerReference: 'An object in the same namespace that owns this one.',
@@ -109,7 +105,7 @@ const BARE_KIND: JsonObject = {
   apiVersion: { type: 'string', description: 'API group and version of the object.' },
 }
 
-/** Schemas that are inlined, because they have no name. */
+/** Schemas that are inlined, since they have no name. */
 const INLINED: ReadonlyMap<StructType, JsonObject> = new Map([
   [
     userExtraType,
@@ -128,13 +124,13 @@ export class OpenApiSchemas {
     this.#version = version
   }
 
-  /** A reference to the schema of this name, which is then included in `all`. */
+  /** Returns a reference to the schema of this name, and includes it in `all`. */
   ref(name: string): JsonObject {
     const type = this.#roots().find((root) => root.name === name)
     return type === undefined ? this.#plainRef(name) : this.#structRef(type)
   }
 
-  /** The schemas that were referenced, directly or indirectly, by name. */
+  /** The schemas that were referenced, directly or indirectly, keyed by name. */
   all(): JsonObject {
     return sorted(Object.fromEntries(this.#found))
   }
@@ -186,7 +182,7 @@ export class OpenApiSchemas {
     }
   }
 
-  /** The group, version and kind of a top-level object; none for a part of another object. */
+  /** Returns group, version and kind of a top-level object, and none for a part of another one. */
   #kindsOf(type: StructType): JsonObject[] {
     const { name: group, version, kinds } = this.#group
     const { name: kind } = type
@@ -230,7 +226,7 @@ export class OpenApiSchemas {
   }
 }
 
-/** The Kubernetes package of the group; for another group its name in reverse order. */
+/** The Kubernetes package of the group. For another group, its name in reverse order. */
 function packageOf({ name: group, version }: OpenApiGroup): string {
   if (group === '') return CORE
   const [, known] = /^(events|authentication|authorization)\.k8s\.io$/.exec(group) ?? []
@@ -246,7 +242,7 @@ function described(doc: string): JsonObject {
   return doc === '' ? {} : { description: doc }
 }
 
-/** How a patch or an apply merges lists. */
+/** Describes how a patch or an apply merges lists. */
 function listRules(type: FieldType, mergeBy: string | undefined): JsonObject {
   if (typeof type === 'string' || !('listOf' in type)) return {}
   if (mergeBy === undefined) return { 'x-kubernetes-list-type': 'atomic' }

@@ -99,7 +99,7 @@ describe('openApiV2Protobuf', () => {
     assert.deepEqual(JSON.parse(text(kind, 2)), { group: '', version: 'v1', kind: 'Event' })
   })
 
-  test('a member without a field number is an error, never left out silently', () => {
+  test('refuses a member without a field number instead of omitting it silently', () => {
     assert.throws(() => openApiV2Protobuf({ swagger: '2.0', host: 'h' }), /no field number .* host/)
   })
 })

@@ -4,7 +4,6 @@ import type { OpenApiGroup } from './openapi-groups.ts'
 import type { Operation, Parameter } from './openapi-operations.ts'
 import { OpenApiSchemas } from './openapi-schemas.ts'
 
-/** The security scheme: how callers authenticate. */
 const BEARER_TOKEN = {
   type: 'apiKey',
   name: 'authorization',
@@ -45,8 +44,8 @@ export function openApiV3(group: OpenApiGroup, release: string): JsonObject {
 export function openApiV2(groups: readonly OpenApiGroup[], release: string): JsonObject {
   const paths: JsonObject = {}
   const definitions: JsonObject = {}
-  // Sorted, so that a schema that groups share is defined by a named group and not by core: that
-  // definition lists the kinds of both.
+  // Sorted, so that the core group does not define a schema that it shares with a named group: the
+  // definition of the named group lists the kinds of both.
   for (const group of groups.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
     const schemas = new OpenApiSchemas(group, 'v2')
     Object.assign(

@@ -4,8 +4,8 @@ import type { ParsedJson } from '../json/json-text.ts'
 import { PROBLEMS_MAX } from './struct-decoding.ts'
 
 /**
- * The paths of repeated names in any document: `metadata.labels.a`, `[0].op`. In document order, at
- * most PROBLEMS_MAX of them, each truncated to little more than the length of a name.
+ * Returns the paths of repeated names in any document, such as `metadata.labels.a` or `[0].op`, in
+ * document order. There are at most PROBLEMS_MAX, each truncated to little more than a name.
  */
 export function duplicateFields({ value, duplicates }: ParsedJson): readonly string[] {
   if (duplicates.size === 0) return []
@@ -17,7 +17,7 @@ export function duplicateFields({ value, duplicates }: ParsedJson): readonly str
 class Search {
   readonly found: string[] = []
   readonly #duplicates: ParsedJson['duplicates']
-  /** The path of the current value; joined only when a duplicate is found. */
+  /** The path of the current value, joined only when a duplicate is found. */
   readonly #path: string[] = []
 
   constructor(duplicates: ParsedJson['duplicates']) {

@@ -53,7 +53,7 @@ describe('Kubernetes protobuf', () => {
     }
   })
 
-  test('empty values are left out when an event is decoded', () => {
+  test('omits empty values when it decodes an event', () => {
     const bytes = encodeStruct(eventType, { metadata: {}, reason: '', regarding: {}, series: {} })
     assert.deepEqual(decodeStruct(eventType, bytes, valuesMax), { series: {} })
   })

@@ -10,9 +10,9 @@ import { decodeStruct, encodeStruct, ProtobufError } from './protobuf-struct.ts'
 
 const MAGIC: Buffer = Buffer.from([0x6b, 0x38, 0x73, 0x00])
 const WIRE_BYTES = 2
-/** A TypeMeta has two values; the limit leaves some slack. */
+/** A TypeMeta has two values. The limit leaves some slack. */
 const TYPE_VALUES_MAX = 16
-/** An envelope has four fields; a client may add its own. */
+/** An envelope has four fields, and a client may add its own. */
 const ENVELOPE_FIELDS_MAX = 16
 
 const typeMetaType: StructType = new StructType('TypeMeta', [
@@ -25,17 +25,15 @@ export interface TypeMeta {
   readonly kind: string
 }
 
-/** The content of an envelope. */
 export interface Envelope extends TypeMeta {
   readonly raw: Buffer
 }
 
-/** An encoded object with its envelope. */
 export function wrapEnvelope(meta: TypeMeta, raw: Buffer): Buffer {
   return Buffer.concat([envelopeHead(meta, raw.length), raw])
 }
 
-/** The part of an envelope before its object, which has `rawBytes` bytes. */
+/** Encodes the part of an envelope before its object, which has `rawBytes` bytes. */
 export function envelopeHead(meta: TypeMeta, rawBytes: number): Buffer {
   const writer = new BackwardWriter(128)
   writer.prefix(2, rawBytes)
@@ -83,7 +81,7 @@ export function encodeDocument(document: object): Buffer {
   return wrapEnvelope({ apiVersion, kind }, encodeStruct(type, withVerbLists(tree)))
 }
 
-/** In protobuf, the verbs of a resource are a message that contains the list. */
+/** Wraps the verbs of a resource, which are a message in protobuf. */
 function withVerbLists(document: JsonObject): JsonObject {
   const { resources } = document
   if (!Array.isArray(resources)) return document

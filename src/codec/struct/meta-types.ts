@@ -1,17 +1,10 @@
 /** Schemas of the metadata and discovery documents, with their protobuf field numbers. */
-import { type Field, objectMetaType, StructType } from '../../api/schema.ts'
-
-const text = (name: string, number: number, doc: string): Field => ({
-  name,
-  number,
-  type: 'string',
-  doc,
-})
+import { field, objectMetaType, StructType } from '../../api/schema.ts'
 
 export const listMetaType: StructType = new StructType('ListMeta', [
-  text('selfLink', 1, 'Deprecated. Never set.'),
-  text('resourceVersion', 2, 'Version of the state that the list was read from.'),
-  text('continue', 3, 'Token to request the next page.'),
+  field('selfLink', 1, 'string', 'Deprecated. Never set.'),
+  field('resourceVersion', 2, 'string', 'Version of the state that the list was read from.'),
+  field('continue', 3, 'string', 'Token to request the next page.'),
   {
     name: 'remainingItemCount',
     number: 4,
@@ -22,23 +15,18 @@ export const listMetaType: StructType = new StructType('ListMeta', [
 ])
 
 const statusCauseType: StructType = new StructType('StatusCause', [
-  text('reason', 1, 'Machine-readable reason of the error.'),
-  text('message', 2, 'Human-readable description of the error.'),
-  text('field', 3, 'Field of the request that caused the error.'),
+  field('reason', 1, 'string', 'Machine-readable reason of the error.'),
+  field('message', 2, 'string', 'Human-readable description of the error.'),
+  field('field', 3, 'string', 'Field of the request that caused the error.'),
 ])
 
 const statusDetailsType: StructType = new StructType('StatusDetails', [
-  text('name', 1, 'Name of the object.'),
-  text('group', 2, 'Its API group.'),
-  text('kind', 3, 'Its kind or resource.'),
-  {
-    name: 'causes',
-    number: 4,
-    type: { listOf: statusCauseType },
-    doc: 'The individual errors.',
-  },
-  { name: 'retryAfterSeconds', number: 5, type: 'int32', doc: 'Seconds to wait before a retry.' },
-  text('uid', 6, 'UID of the object.'),
+  field('name', 1, 'string', 'Name of the object.'),
+  field('group', 2, 'string', 'Its API group.'),
+  field('kind', 3, 'string', 'Its kind or resource.'),
+  field('causes', 4, { listOf: statusCauseType }, 'The individual errors.'),
+  field('retryAfterSeconds', 5, 'int32', 'Seconds to wait before a retry.'),
+  field('uid', 6, 'string', 'UID of the object.'),
 ])
 
 export const statusType: StructType = new StructType('Status', [
@@ -49,11 +37,11 @@ export const statusType: StructType = new StructType('Status', [
     whenUnset: '{}',
     doc: 'Standard list metadata.',
   },
-  text('status', 2, '`Success` or `Failure`.'),
-  text('message', 3, 'Human-readable description of the result.'),
-  text('reason', 4, 'Machine-readable reason of a failure.'),
-  { name: 'details', number: 5, type: { struct: statusDetailsType }, doc: 'Object and errors.' },
-  { name: 'code', number: 6, type: 'int32', doc: 'The HTTP status code.' },
+  field('status', 2, 'string', '`Success` or `Failure`.'),
+  field('message', 3, 'string', 'Human-readable description of the result.'),
+  field('reason', 4, 'string', 'Machine-readable reason of a failure.'),
+  field('details', 5, { struct: statusDetailsType }, 'Object and errors.'),
+  field('code', 6, 'int32', 'The HTTP status code.'),
 ])
 
 const preconditionsType: StructType = new StructType('Preconditions', [
@@ -81,12 +69,12 @@ export const deleteOptionsType: StructType = new StructType('DeleteOptions', [
     keepsZero: true,
     doc: 'Grace period in seconds.',
   },
-  {
-    name: 'preconditions',
-    number: 2,
-    type: { struct: preconditionsType },
-    doc: 'Conditions that must hold for the object to be deleted.',
-  },
+  field(
+    'preconditions',
+    2,
+    { struct: preconditionsType },
+    'Conditions that must hold for the object to be deleted.',
+  ),
   {
     name: 'orphanDependents',
     number: 3,
@@ -101,7 +89,7 @@ export const deleteOptionsType: StructType = new StructType('DeleteOptions', [
     keepsZero: true,
     doc: 'How dependents are handled.',
   },
-  { name: 'dryRun', number: 5, type: { listOf: 'string' }, doc: 'With `All`, nothing is stored.' },
+  field('dryRun', 5, { listOf: 'string' }, 'With `All`, nothing is stored.'),
   {
     name: 'ignoreStoreReadErrorWithClusterBreakingPotential',
     number: 6,
@@ -122,92 +110,85 @@ export const partialObjectType: StructType = new StructType('PartialObjectMetada
 ])
 
 const serverAddressType: StructType = new StructType('ServerAddressByClientCIDR', [
-  text('clientCIDR', 1, 'Address range of the clients.'),
-  text('serverAddress', 2, 'Address of the server for these clients.'),
+  field('clientCIDR', 1, 'string', 'Address range of the clients.'),
+  field('serverAddress', 2, 'string', 'Address of the server for these clients.'),
 ])
 
 const groupVersionType: StructType = new StructType('GroupVersionForDiscovery', [
-  text('groupVersion', 1, 'Group and version.'),
-  text('version', 2, 'The version alone.'),
+  field('groupVersion', 1, 'string', 'Group and version.'),
+  field('version', 2, 'string', 'The version alone.'),
 ])
 
 const apiGroupType: StructType = new StructType('APIGroup', [
-  text('name', 1, 'Name of the group.'),
-  {
-    name: 'versions',
-    number: 2,
-    type: { listOf: groupVersionType },
-    doc: 'Versions that are served.',
-  },
-  {
-    name: 'preferredVersion',
-    number: 3,
-    type: { struct: groupVersionType },
-    doc: 'The version that clients should use.',
-  },
-  {
-    name: 'serverAddressByClientCIDRs',
-    number: 4,
-    type: { listOf: serverAddressType },
-    doc: 'Addresses of the server, by address range of the clients.',
-  },
+  field('name', 1, 'string', 'Name of the group.'),
+  field('versions', 2, { listOf: groupVersionType }, 'Versions that are served.'),
+  field(
+    'preferredVersion',
+    3,
+    { struct: groupVersionType },
+    'The version that clients should use.',
+  ),
+  field(
+    'serverAddressByClientCIDRs',
+    4,
+    { listOf: serverAddressType },
+    'Addresses of the server, by address range of the clients.',
+  ),
 ])
 
-/** In protobuf, the verbs of a resource are a message that contains the list. */
+/** The verbs of a resource are a message that contains the list, but a plain list in JSON. */
 const verbsType: StructType = new StructType('Verbs', [
-  { name: 'items', number: 1, type: { listOf: 'string' }, doc: 'The supported verbs.' },
+  field('items', 1, { listOf: 'string' }, 'The supported verbs.'),
 ])
 
 const apiResourceType: StructType = new StructType('APIResource', [
-  text('name', 1, 'Name of the resource, plural.'),
-  { name: 'namespaced', number: 2, type: 'bool', doc: 'Whether its objects are in namespaces.' },
-  text('kind', 3, 'Kind of its objects.'),
-  { name: 'verbs', number: 4, type: { struct: verbsType }, doc: 'The supported verbs.' },
-  { name: 'shortNames', number: 5, type: { listOf: 'string' }, doc: 'Its short names.' },
-  text('singularName', 6, 'Singular name of the resource.'),
-  {
-    name: 'categories',
-    number: 7,
-    type: { listOf: 'string' },
-    doc: 'Categories that contain the resource, such as `all`.',
-  },
-  text('group', 8, 'API group of the resource, if it differs from that of the list.'),
-  text('version', 9, 'Version of the resource, if it differs from that of the list.'),
-  text('storageVersionHash', 10, 'Hash that changes when stored objects must be rewritten.'),
+  field('name', 1, 'string', 'Name of the resource, plural.'),
+  field('namespaced', 2, 'bool', 'Whether its objects are in namespaces.'),
+  field('kind', 3, 'string', 'Kind of its objects.'),
+  field('verbs', 4, { struct: verbsType }, 'The supported verbs.'),
+  field('shortNames', 5, { listOf: 'string' }, 'Its short names.'),
+  field('singularName', 6, 'string', 'Singular name of the resource.'),
+  field(
+    'categories',
+    7,
+    { listOf: 'string' },
+    'Categories that contain the resource, such as `all`.',
+  ),
+  field('group', 8, 'string', 'API group of the resource, if it differs from that of the list.'),
+  field('version', 9, 'string', 'Version of the resource, if it differs from that of the list.'),
+  field(
+    'storageVersionHash',
+    10,
+    'string',
+    'Hash that changes when stored objects must be rewritten.',
+  ),
 ])
 
-/** Documents other than events, by kind. */
+/** Documents other than events, keyed by kind. */
 export const documentTypes: ReadonlyMap<string, StructType> = new Map([
   ['Status', statusType],
   ['APIGroup', apiGroupType],
   [
     'APIGroupList',
-    new StructType('APIGroupList', [
-      { name: 'groups', number: 1, type: { listOf: apiGroupType }, doc: 'The groups.' },
-    ]),
+    new StructType('APIGroupList', [field('groups', 1, { listOf: apiGroupType }, 'The groups.')]),
   ],
   [
     'APIResourceList',
     new StructType('APIResourceList', [
-      text('groupVersion', 1, 'Group and version of the resources.'),
-      { name: 'resources', number: 2, type: { listOf: apiResourceType }, doc: 'The resources.' },
+      field('groupVersion', 1, 'string', 'Group and version of the resources.'),
+      field('resources', 2, { listOf: apiResourceType }, 'The resources.'),
     ]),
   ],
   [
     'APIVersions',
     new StructType('APIVersions', [
-      {
-        name: 'versions',
-        number: 1,
-        type: { listOf: 'string' },
-        doc: 'Versions of the core group.',
-      },
-      {
-        name: 'serverAddressByClientCIDRs',
-        number: 2,
-        type: { listOf: serverAddressType },
-        doc: 'Addresses of the server, by address range of the clients.',
-      },
+      field('versions', 1, { listOf: 'string' }, 'Versions of the core group.'),
+      field(
+        'serverAddressByClientCIDRs',
+        2,
+        { listOf: serverAddressType },
+        'Addresses of the server, by address range of the clients.',
+      ),
     ]),
   ],
 ])

@@ -1,6 +1,6 @@
 /**
  * Encodes and decodes structures as protobuf messages, with the field numbers of the schema.
- * Decoding gives the same tree as for JSON: empty members are absent. Unknown fields are skipped,
+ * Decoding returns the same tree as for JSON: empty members are absent. Unknown fields are skipped,
  * as protobuf specifies.
  */
 import { type Field, type ScalarKind, StructType } from '../../api/schema.ts'
@@ -10,14 +10,14 @@ import { BackwardWriter, Reader } from '../../lib/protobuf.ts'
 import { parseJson, tooManyValues } from '../json/json-text.ts'
 import { jsonOf, sortedNames } from '../json/json-write.ts'
 
-/** The bytes are not a valid message. */
+/** Thrown for bytes that are not a valid message. */
 export class ProtobufError extends Error {
   override readonly name = 'ProtobufError'
 }
 
 const WIRE_NUMBER = 0
 const WIRE_BYTES = 2
-/** Large enough for most messages, so that the buffer seldom grows. */
+/** Large enough for most messages, so that the buffer rarely grows. */
 const CAPACITY = 1024
 
 /** Writes the fields that are set, from last to first, as a BackwardWriter requires. */
@@ -48,7 +48,7 @@ export function decodeStruct(type: StructType, bytes: Buffer, valuesMax: number)
 
 function writeField(writer: BackwardWriter, { number, type }: Field, value: Json): void {
   if (type === 'stringMap') writeMap(writer, number, value as JsonObject)
-  else if (typeof type === 'string') writeScalar(writer, { number, type }, value)
+  else if (typeof type === 'string') writeScalar(writer, number, type, value)
   else if ('struct' in type) writeMessage(writer, number, type.struct, value)
   else {
     const { listOf } = type
@@ -74,12 +74,7 @@ function writeMap(writer: BackwardWriter, number: number, map: JsonObject): void
   }
 }
 
-function writeScalar(
-  writer: BackwardWriter,
-  field: { readonly number: number; readonly type: ScalarKind },
-  value: Json,
-): void {
-  const { number, type } = field
+function writeScalar(writer: BackwardWriter, number: number, type: ScalarKind, value: Json): void {
   switch (type) {
     case 'string':
       writer.bytes(number, Buffer.from(value as string))
@@ -127,7 +122,7 @@ class StructReader {
     this.#valuesMax = valuesMax
   }
 
-  /** A message field that occurs twice is merged: the second adds to the first. */
+  /** Merges a message field that occurs twice: the second adds to the first. */
   struct(type: StructType, result: JsonObject = {}): JsonObject {
     const reader = this.#reader
     while (reader.next()) {
@@ -212,7 +207,7 @@ class StructReader {
     }
   }
 
-  /** Invalid JSON is treated as unset: only this server reads these values. */
+  /** Treats invalid JSON as unset, since only this server reads these values. */
   #raw(): Json | undefined {
     const { raw } = this.#message(rawType) as { raw?: string }
     if (raw === undefined) return undefined

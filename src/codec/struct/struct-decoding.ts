@@ -5,24 +5,24 @@ import { isObject, type Json, type JsonObject } from '../../lib/json.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 import type { ParsedJson } from '../json/json-text.ts'
 
-/** The number of reported problems is limited, since a body can have any number of them. */
+/** The maximum number of reported problems, since a body can have any number of them. */
 export const PROBLEMS_MAX = 100
 
-/** A value does not have the type of its field. The message is that of Go's encoding/json. */
+/** Thrown for a value of the wrong type, with the message of Go's encoding/json. */
 export class TypeMismatch extends Error {
   override readonly name = 'TypeMismatch'
 }
 
 /**
- * Decodes trees by the schema. Empty members are left out: null, an empty string, a zero value that
- * the schema does not keep, an empty map or list. Collects unknown and repeated names in document
- * order; throws a TypeMismatch or a TimeSyntaxError.
+ * Decodes trees by the schema. Omits empty members: null, an empty string, a zero value unless the
+ * schema keeps it, an empty map or list. Collects unknown and repeated names in document order.
+ * Throws a TypeMismatch or a TimeSyntaxError.
  */
 export class StructDecoder {
-  /** `unknown field "metadata.foo"`, `duplicate field "reason"`. */
+  /** For example `unknown field "metadata.foo"` or `duplicate field "reason"`. */
   readonly problems: string[] = []
   readonly #duplicates: ParsedJson['duplicates'] | undefined
-  /** Names that are known at the top level although they are not fields. */
+  /** Names that are accepted at the top level although they are not fields. */
   readonly #topNames: ReadonlySet<string>
 
   constructor(topNames: ReadonlySet<string>, duplicates: ParsedJson['duplicates'] | undefined) {
@@ -120,11 +120,8 @@ export class StructDecoder {
 }
 
 interface Place {
-  /**
-   * The structure, its path (such as `metadata.ownerReferences[0]`, empty for the root) and its
-   * field.
-   */
   readonly type: StructType
+  /** The path of the structure, such as `metadata.ownerReferences[0]`; empty for the root. */
   readonly path: string
   readonly field: Field
 }
@@ -152,7 +149,7 @@ function goTypeOf(type: FieldType): string {
   return type.listOf instanceof StructType ? `[]v1.${type.listOf.name}` : '[]string'
 }
 
-/** Integers beyond the safe range would be encoded with another value, so they are rejected too. */
+/** Refuses integers beyond the safe range, since they would be encoded with another value. */
 function integer(place: Place, value: Json, type: 'int32' | 'int64'): number {
   if (typeof value !== 'number') return mismatch(place, value)
   const fits = type === 'int32' ? (value | 0) === value : Number.isSafeInteger(value)

@@ -2,7 +2,9 @@ import { type Field, type FieldType, StructType } from '../../api/schema.ts'
 import type { Json, JsonObject } from '../../lib/json.ts'
 import { jsonOf, quotedJson, sortedNames } from '../json/json-write.ts'
 
-/** Encodes structures of one type as JSON, members in schema order. Created once and reused. */
+/**
+ * Encodes structures of one type as JSON, with members in schema order. Created once and reused.
+ */
 export class StructEncoder {
   readonly #members: readonly Member[]
 
@@ -10,7 +12,7 @@ export class StructEncoder {
     this.#members = type.fields.map(member)
   }
 
-  /** Compact JSON, including the values that the schema defines for unset members. */
+  /** Returns compact JSON, including the values that the schema defines for unset members. */
   text(source: JsonObject): string {
     let text = '{'
     for (const { name, first, next, unset, encode } of this.#members) {
@@ -24,10 +26,10 @@ export class StructEncoder {
 
 interface Member {
   readonly name: string
-  /** The text before the value, for the first member of the output and for later ones. */
+  /** The text before the value if it is the first member of the output. */
   readonly first: string
   readonly next: string
-  /** The value of an unset member; when it is empty, the member is left out. */
+  /** The value of an unset member, which is omitted if this is empty. */
   readonly unset: string
   readonly encode: (value: Json) => string
 }

@@ -8,22 +8,22 @@ import { YamlSyntaxError } from '../../lib/text/yaml-documents.ts'
  * because it continues after every error and recurses for every level.
  */
 
-/** With the limits below, no text of this length that we tried takes more than 30 ms. */
+/** Together with the limits below, no text that we tried takes more than 30 ms. */
 const LENGTH_MAX = 65_536
 
-/** An event has about 250. The parse time of the library depends on the number of tokens. */
+/** An event has about 250 tokens. Their number determines the parse time of the library. */
 const TOKENS_MAX = 3000
 
-/** Nested brackets. */
+/** The maximum depth of nested brackets. */
 const FLOW_DEPTH_MAX = 100
 
-/** `- - - a: b` opens one level for each mark, all on one line. */
+/** The maximum of marks on one line: `- - - a: b` opens one level for each. */
 const LINE_MARKS_MAX = 100
 
-/** A message of the library may quote the text, so it is truncated. */
+/** Messages of the library are truncated, since they may quote the text. */
 const MESSAGE_LENGTH_MAX = 200
 
-/** Undefined for a text without content. Throws a YamlSyntaxError, or a StatusError 413. */
+/** Returns undefined for a text without content. Throws a YamlSyntaxError or a StatusError 413. */
 export function yamlNodes(text: string): ParsedNode | undefined {
   if (text.length > LENGTH_MAX) throw tooLarge(`${LENGTH_MAX} characters`)
   const tokens = checkedTokens(text)
@@ -41,8 +41,8 @@ export function yamlNodes(text: string): ParsedNode | undefined {
   }
   for (const { contents } of composer.end()) documents.push(contents)
   const [document, ...others] = documents
-  // Files often end with a separator, so empty documents are accepted. A second event would be
-  // ignored silently, so it is an error.
+  // Empty documents are accepted, since files often end with a separator. A second event is an
+  // error, since it would be ignored silently.
   if (!others.every(isEmptyDocument)) throw new YamlSyntaxError('yaml: more than one document')
   return document ?? undefined
 }
@@ -58,7 +58,7 @@ function isEmptyDocument(node: ParsedNode | null): boolean {
   return isScalar(node) && node.type === 'PLAIN' && ['', '~', 'null'].includes(String(node.value))
 }
 
-/** The line number of an offset, counted from 1. */
+/** Returns the line number of an offset, counted from 1. */
 export function lineAt(text: string, offset: number): number {
   let line = 1
   for (let at = text.indexOf('\n'); at !== -1 && at < offset; at = text.indexOf('\n', at + 1))
@@ -66,7 +66,7 @@ export function lineAt(text: string, offset: number): number {
   return line
 }
 
-/** Tokenizing is cheap, and shows how expensive parsing would be. */
+/** Tokenizing is cheap and shows how expensive parsing would be. */
 function checkedTokens(text: string): readonly string[] {
   const tokens: string[] = []
   let depth = 0
@@ -83,7 +83,7 @@ function checkedTokens(text: string): readonly string[] {
   return tokens
 }
 
-/** Private members of the library's lexer; a test fails when they change. */
+/** Private members of the library's lexer. A test fails when they change. */
 interface LexerInternals {
   /** The indentation that a line needs to continue the open value. */
   indentNext: number
@@ -92,8 +92,8 @@ interface LexerInternals {
 }
 
 /**
- * A lexer that accepts continuation lines of quoted texts and brackets in any column, as
- * Kubernetes' tools do; the library alone requires them to be indented.
+ * Returns a lexer that accepts continuation lines of quoted texts and brackets in any column, as
+ * Kubernetes' tools do. The library alone requires them to be indented.
  */
 function lenientLexer(): Lexer {
   const lexer = new Lexer()

@@ -1,6 +1,6 @@
 /**
- * The value of an unquoted YAML scalar, by the rules of YAML 1.1 as Kubernetes' tools apply them:
- * `yes` and `on` are booleans, 0755 is octal, but a text that looks like a time is a string.
+ * Reads unquoted YAML scalars by the rules of YAML 1.1 as Kubernetes' tools apply them: `yes` and
+ * `on` are booleans, 0755 is octal, but a text that looks like a time is a string.
  */
 
 const WORDS: ReadonlyMap<string, null | boolean> = new Map<string, null | boolean>([
@@ -19,7 +19,7 @@ const BASE_60 = /^[-+]?\d[\d_]*(?::[0-5]?\d)+(?:\.[\d_]*)?$/
 /** Longer texts are not parsed as numbers. */
 const NUMBER_LENGTH_MAX = 100
 
-/** Undefined if the text is a string; NaN for numbers that JSON cannot represent. */
+/** Returns undefined if the text is a string, and NaN for numbers that JSON cannot represent. */
 export function plainValue(text: string): null | boolean | number | undefined {
   const word = WORDS.get(text)
   if (word !== undefined) return word
@@ -28,7 +28,7 @@ export function plainValue(text: string): null | boolean | number | undefined {
   return numberValue(text)
 }
 
-/** Whether every YAML parser reads the unquoted text as this string. */
+/** Returns whether every YAML parser reads the unquoted text as this string. */
 export function readsAsText(text: string): boolean {
   if (text === '<<' || plainValue(text) !== undefined) return false
   return !mayBeNumber(text) || !(TIME.test(text) || BASE_60.test(text))

@@ -1,15 +1,15 @@
 import { readsAsText } from './yaml-plain.ts'
 
 /**
- * Encodes strings as YAML: unquoted where a parser reads the same string, else in quotes, or as a
- * block if the string has several lines. Long lines are folded at a space, where a parser joins
- * them again.
+ * Encodes strings as YAML: unquoted where a parser reads the same string, otherwise in quotes, or
+ * as a block if the string has several lines. Long lines are folded at a space, where a parser
+ * joins them again.
  */
 
 /** A line is folded at the first space after this column. */
 const WIDTH = 80
 
-/** The column where a text begins, and the indentation of its further lines. */
+/** The column where a text begins, and the indentation of its other lines. */
 export interface Position {
   readonly column: number
   readonly indent: number
@@ -23,7 +23,7 @@ export function yamlText(text: string, position: Position): string {
   return `'${folded(text.replaceAll("'", "''"), { ...position, column: position.column + 1 })}'`
 }
 
-/** A mapping key, on one line whatever its length. */
+/** Encodes a mapping key on one line, whatever its length. */
 export function yamlName(name: string): string {
   const unfolded = { column: Number.NEGATIVE_INFINITY, indent: 0 }
   return name.includes('\n') ? doubleQuoted(name, unfolded) : yamlText(name, unfolded)
@@ -31,7 +31,7 @@ export function yamlName(name: string): string {
 
 const FIRST_MARKS: ReadonlySet<string> = new Set([...'#,[]{}&*!|>\'"%@`'])
 
-/** Whether no character has a special meaning in YAML. */
+/** Returns whether no character has a special meaning in YAML. */
 function canBeUnquoted(text: string): boolean {
   const first = text.charAt(0)
   if (FIRST_MARKS.has(first) || text.startsWith('---') || text.startsWith('...')) return false
@@ -40,7 +40,6 @@ function canBeUnquoted(text: string): boolean {
   return !text.includes(': ') && !text.includes(' #')
 }
 
-/** Whether the text has only characters that need no escape. */
 function isPrintable(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     if (!isPrintableUnit(text.charCodeAt(at))) return false
@@ -48,7 +47,7 @@ function isPrintable(text: string): boolean {
   return true
 }
 
-/** Characters above U+FFFF are escaped, as Go's YAML library does. */
+/** Characters above U+FFFF are escaped, as in Go's YAML library. */
 function isPrintableUnit(unit: number): boolean {
   if (unit < 0xa0) return unit >= 0x20 && unit <= 0x7e
   if (unit === 0x2028 || unit === 0x2029 || unit === 0xfeff) return false
@@ -69,13 +68,13 @@ function block(text: string, indent: number): string {
   return `|${startsWithSpace ? '2' : ''}${chomping(text)}\n${indented.join('\n')}`
 }
 
-/** The chomping indicator: how many of the final line breaks a block keeps. */
+/** The chomping indicator, which says how many of the final line breaks a block has. */
 function chomping(text: string): string {
   if (!text.endsWith('\n')) return '-'
   return text === '\n' || text.endsWith('\n\n') ? '+' : ''
 }
 
-/** Breaks lines at single spaces; a parser restores the space. */
+/** Breaks lines at single spaces, which a parser restores. */
 function folded(text: string, { column, indent }: Position): string {
   if (column + text.length <= WIDTH) return text
   let out = ''

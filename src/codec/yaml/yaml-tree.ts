@@ -7,15 +7,15 @@ import { JSON_DEPTH_MAX } from '../json/json-text.ts'
 import { lineAt } from './yaml-nodes.ts'
 import { plainValue } from './yaml-plain.ts'
 
-/** Values in the tree. A text within its limits has fewer, so more can only come from aliases. */
+/** The maximum of values in the tree. A text within its limits exceeds it only by aliases. */
 const VALUES_MAX = 20_000
 
-/** The number of reported repeated names. */
+/** The maximum of reported repeated names. */
 const PROBLEMS_MAX = 100
 
-/** Converts the nodes of a YAML document into a tree: resolves aliases, merges and scalars. */
+/** Converts the nodes of a YAML document to a tree: resolves aliases, merges and scalars. */
 export class TreeBuilder {
-  /** `line 5: key "name" already set in map`, for every name that a mapping repeats. */
+  /** One for every name that a mapping repeats: `line 5: key "name" already set in map`. */
   readonly problems: string[] = []
   readonly #text: string
   readonly #anchors = new Map<string, ParsedNode>()
@@ -77,7 +77,7 @@ export class TreeBuilder {
     return object
   }
 
-  /** The mappings that `<<` merges; the first one takes precedence. */
+  /** The mappings that `<<` merges. The first one takes precedence. */
   #mergedMaps(value: ParsedNode | null): JsonObject[] {
     const tree = value === null ? null : this.tree(value)
     const maps = Array.isArray(tree) ? tree : [tree]

@@ -9,7 +9,7 @@ import { TreeBuilder } from './yaml-tree.ts'
 const SHORT_NAME_LENGTH = 128
 
 export interface ParsedYaml extends ParsedJson {
-  /** `line 5: key "name" already set in map`, for every name that a mapping repeats. */
+  /** One for every name that a mapping repeats: `line 5: key "name" already set in map`. */
   readonly problems: readonly string[]
 }
 
@@ -26,7 +26,7 @@ export function parseYaml(text: string): ParsedYaml {
   return { value, duplicates: new Map(), problems: builder.problems }
 }
 
-/** JSON is valid YAML, and clients send it. Our own JSON parser is faster and has larger limits. */
+/** Clients send JSON, which is valid YAML. Our own JSON parser is faster and has larger limits. */
 function jsonIn(text: string): ParsedJson | undefined {
   if (!/^\s*\{/.test(text)) return undefined
   try {
@@ -38,7 +38,7 @@ function jsonIn(text: string): ParsedJson | undefined {
   }
 }
 
-/** Encodes a tree as YAML that ends with a line break: names sorted, two spaces a level. */
+/** Encodes a tree as YAML with sorted names, two spaces a level and a final line break. */
 export function yamlOf(tree: Json): string {
   if (isBranch(tree)) return `${branch(tree, 0)}\n`
   return `${leaf(tree, { column: 0, indent: 2 })}\n`
@@ -46,13 +46,13 @@ export function yamlOf(tree: Json): string {
 
 type Branch = JsonObject | Json[]
 
-/** Whether the value is written on separate lines. */
+/** Returns whether the value is written on separate lines. */
 function isBranch(tree: Json): tree is Branch {
   if (typeof tree !== 'object' || tree === null) return false
   return Array.isArray(tree) ? tree.length > 0 : Object.keys(tree).length > 0
 }
 
-/** The first line is not indented: the caller has already written the text before it. */
+/** The first line is not indented, since the caller has already written the text before it. */
 function branch(tree: Branch, indent: number): string {
   const lines = Array.isArray(tree)
     ? tree.map((entry) => `- ${inline(entry, indent + 2)}`)
@@ -85,7 +85,7 @@ function leaf(value: Json, position: { readonly column: number; readonly indent:
   return typeof value === 'object' && value !== null ? '{}' : String(value)
 }
 
-/** The order of Go's YAML library: letters after all other characters, digits by numeric value. */
+/** Sorts like Go's YAML library: letters after other characters, digits by numeric value. */
 function compareNaturally(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
   let at = 0
@@ -104,7 +104,7 @@ function isLetter(unit: number): boolean {
   return /^\p{L}$/u.test(String.fromCharCode(unit))
 }
 
-/** The number around a position, so that `a10` comes after `a9`; 0 if there are no digits. */
+/** The number around a position, so that `a10` comes after `a9`, or 0 if there are no digits. */
 function numberAt(text: string, at: number): number {
   let from = at
   while (isDigit(text.charCodeAt(from - 1))) from--

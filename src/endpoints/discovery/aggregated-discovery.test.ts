@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { makeRequest } from '../../gate/request.fixture.ts'
 import type { Request, Response } from '../../http/exchange.ts'
 import { withAggregated } from './aggregated-discovery.ts'
 
@@ -29,15 +30,7 @@ const handler = withAggregated(
 )
 
 function get(headers: Request['headers']): Promise<Response> {
-  return handler({
-    method: 'GET',
-    path: '/apis',
-    query: new URLSearchParams(),
-    headers,
-    peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
-  })
+  return handler(makeRequest({ path: '/apis', headers, peer: { isLoopback: true } }))
 }
 
 describe('withAggregated', () => {

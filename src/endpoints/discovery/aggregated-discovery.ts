@@ -1,7 +1,7 @@
 /**
  * Aggregated discovery: at `/api` and `/apis`, clients that support it get all groups with their
- * versions and resources in one response, instead of one request for each. They request it in
- * Accept; other clients get the plain document.
+ * versions and resources in one response instead of many. They request it in Accept; other clients
+ * get the plain document.
  */
 import { hash } from 'node:crypto'
 import { documentBody } from '../../codec/document.ts'
@@ -9,7 +9,7 @@ import type { Handler, Request } from '../../http/exchange.ts'
 import { type AcceptClause, parseAccept } from '../request/media-type.ts'
 import { wantsPretty } from '../request/negotiate.ts'
 
-/** One version of a group, as in aggregated discovery. */
+/** One version of a group. */
 export interface GroupDiscovery {
   /** Empty for the group without a name. */
   readonly name: string
@@ -33,9 +33,9 @@ const KIND = 'APIGroupDiscoveryList'
 const CONTENT_TYPE = `application/json;g=${GROUP};v=${VERSION};as=${KIND}`
 
 /**
- * Responds with `groups`, each with its versions, as aggregated discovery if the client requests
- * it, else as `plain` does. A response that is not the same for all users (`isForAll` is false)
- * must not be stored in a cache that users share.
+ * Responds with `groups`, each with its versions, if the client requests aggregated discovery;
+ * otherwise as `plain` does. A response that is not the same for all users (`isForAll` is false)
+ * must not be stored in a shared cache.
  */
 export function withAggregated(
   plain: Handler,
@@ -60,7 +60,7 @@ export function withAggregated(
   }
 }
 
-/** The entry of a group; its preferred version comes first. */
+/** The preferred version of a group comes first. */
 function groupItem(versions: readonly GroupDiscovery[]): object {
   const name = versions[0]?.name ?? ''
   return {
@@ -76,7 +76,7 @@ function groupItem(versions: readonly GroupDiscovery[]): object {
 function resourceItem(resource: ResourceDiscovery): object {
   return {
     resource: resource.name,
-    // Empty: clients take group and version from the enclosing entry.
+    // Empty, since clients take group and version from the enclosing entry.
     responseKind: { group: '', version: '', kind: resource.kind },
     scope: resource.namespaced ? 'Namespaced' : 'Cluster',
     singularResource: resource.singularName,
@@ -85,7 +85,7 @@ function resourceItem(resource: ResourceDiscovery): object {
   }
 }
 
-/** Whether the most preferred format that is supported is the aggregated one. */
+/** Returns whether the most preferred supported format is the aggregated one. */
 function wantsAggregated(request: Request): boolean {
   const { accept } = request.headers
   if (accept?.includes(KIND) !== true) return false

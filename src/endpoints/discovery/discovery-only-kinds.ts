@@ -4,8 +4,8 @@ import type { GroupDiscovery, ResourceDiscovery } from './aggregated-discovery.t
 
 /**
  * Kinds of core/v1 that events regard. They are listed in discovery but not served: they have no
- * verbs, so clients ignore them when they look for resources that they can use. They are listed
- * since `kubectl events --for pod/web-0` looks up the kind and version of a pod in discovery, and
+ * verbs, so clients ignore them when they look for resources to use. They are listed because
+ * `kubectl events --for pod/web-0` looks up the kind and version of a pod in discovery, and
  * otherwise fails with an unknown resource type.
  */
 export const regardedKinds: readonly ResourceDiscovery[] = [
@@ -27,9 +27,8 @@ function regarded(own: { readonly kind: string } & Partial<ResourceDiscovery>): 
 }
 
 /**
- * The groups with the kinds that stored events regard, each group with its versions. These kinds
- * have no verbs either. Whether their objects have a namespace is not known here, and makes no
- * difference.
+ * Adds the kinds that stored events regard to the groups, each with its versions. These kinds have
+ * no verbs either. Whether their objects have a namespace is unknown here, and makes no difference.
  */
 export function withRegarded(
   core: GroupDiscovery,
@@ -68,7 +67,7 @@ export function withRegarded(
   }
 }
 
-/** The usual short names of Kubernetes' kinds, by group and kind. */
+/** The short names of Kubernetes' kinds, keyed by group and kind. */
 const SHORT_NAMES: Readonly<Record<string, string>> = {
   'apps/DaemonSet': 'ds',
   'apps/Deployment': 'deploy',

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Caller } from '../../gate/gate.ts'
+import { makeRequest } from '../../gate/request.fixture.ts'
 import { targetOf } from '../../gate/target.fixture.ts'
-import type { Request, Response } from '../../http/exchange.ts'
+import type { Response } from '../../http/exchange.ts'
 import type { ServiceHandler } from '../services.ts'
 import { discoveryService } from './discovery.ts'
 
@@ -16,15 +17,7 @@ function handlerOf(path: string): ServiceHandler {
   return handler
 }
 
-const plainRequest: Request = {
-  method: 'GET',
-  path: '/',
-  query: new URLSearchParams(),
-  headers: {},
-  peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
-  signal: new AbortController().signal,
-  body: async () => Buffer.alloc(0),
-}
+const plainRequest = makeRequest({ peer: { isLoopback: true } })
 
 async function get(path: string, method = 'GET', accept?: string): Promise<Response> {
   return handlerOf(path)({ ...plainRequest, method, path, headers: { accept } }, caller)

@@ -1,9 +1,8 @@
 /**
- * API discovery: the documents at `/`, `/api`, `/apis` and below them down to the lists of
- * resources. kubectl and client-go read these first, to find the paths of events.
+ * API discovery: the documents at `/`, `/api` and `/apis`, down to the lists of resources. kubectl
+ * and client-go read these first, to find the paths of events.
  */
-
-import { methodNotAllowed, unknownPath } from '../../api/status.ts'
+import { methodNotAllowed } from '../../api/status.ts'
 import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import type { Attributes } from '../../gate/attributes.ts'
 import type { Decision } from '../../gate/decisions.ts'
@@ -13,7 +12,7 @@ import type { User } from '../../gate/user.ts'
 import type { Handler, Request, Response } from '../../http/exchange.ts'
 import type { RegardedKind } from '../../storage/event-fields.ts'
 import { negotiateDocument } from '../request/negotiate.ts'
-import { documentResponse, pageNotFound } from '../response/respond.ts'
+import { documentResponse, pageNotFound, unknownPathHandler } from '../response/respond.ts'
 import type { Service, ServiceHandler } from '../services.ts'
 import {
   type GroupDiscovery,
@@ -25,13 +24,12 @@ import { regardedKinds, withRegarded } from './discovery-only-kinds.ts'
 export interface DiscoveryOptions {
   /** The API group of events. */
   readonly group: string
-  /** Groups that are served besides events. */
+  /** Groups that are served besides that of events. */
   readonly otherGroups?: readonly GroupDiscovery[]
   /** Paths of all services, listed at `/`. */
   readonly paths: () => readonly string[]
-  /** Further kinds that stored events of a cluster regard; the same array until the kinds change. */
+  /** Returns the kinds that stored events of a cluster regard: the same array until they change. */
   readonly regarded?: ((cluster: string) => readonly RegardedKind[]) | undefined
-  /** Whether a user has a permission. */
   readonly decide?:
     | ((user: User, attributes: Attributes) => Promise<Decision | undefined>)
     | undefined
@@ -42,12 +40,12 @@ const VERSION = 'v1'
 /** The path of the only version of the core group. */
 const CORE_PATH = '/api/v1'
 
-/** Documents by their path. */
+/** Keyed by path. */
 type Documents = ReadonlyMap<string, Handler>
 
 /**
- * Serves the discovery documents, and a 404 for paths below `/api` or a group that belong to no
- * served version. Paths below a served version belong to other services.
+ * Serves the discovery documents, and a 404 for paths below `/api` or a group that no served
+ * version has. Paths below a served version belong to other services.
  *
  * Kinds that are known only from stored events are shown only to users who may list the events of
  * all namespaces: other users must not learn what runs in a namespace.
@@ -79,10 +77,10 @@ export function discoveryService(options: DiscoveryOptions): Service {
     options.regarded !== undefined && GROUP_OR_VERSION.test(path)
   const below = (path: string, plain: string, cluster: string): ServiceHandler | undefined => {
     if (path.startsWith(corePrefix)) return undefined
-    if (path.startsWith('/api/')) return unknown
+    if (path.startsWith('/api/')) return unknownPathHandler
     const group = prefixes.find(({ ofGroup }) => path.startsWith(ofGroup))
     if (group === undefined) return mayBeRegarded(plain) ? found(plain, cluster) : undefined
-    return path.startsWith(group.ofVersion) ? undefined : unknown
+    return path.startsWith(group.ofVersion) ? undefined : unknownPathHandler
   }
   return {
     name: 'discovery',
@@ -99,8 +97,9 @@ export function discoveryService(options: DiscoveryOptions): Service {
 const GROUP_OR_VERSION = /^\/apis\/[^/]+(?:\/[^/]+)?$/
 
 /**
- * The document at a path for users who may see all kinds; undefined for other users, or when there
- * is none. The permission is checked only for paths that exist: any client may request others.
+ * Finds the document at a path for users who may see all kinds; undefined for other users, or when
+ * there is none. Checks the permission only for paths that exist, since any client may request
+ * others.
  */
 function documentsWithRegarded(
   { group, regarded, decide }: DiscoveryOptions,
@@ -110,7 +109,7 @@ function documentsWithRegarded(
   caller: Caller,
 ) => Promise<Handler | undefined> | undefined {
   const listing = { ...LIST_EVENTS, group, path: `/apis/${group}/${VERSION}/events` }
-  /** By the list of kinds of a cluster, which stays the same array until it changes. */
+  /** Keyed by the list of kinds of a cluster, which is the same array until it changes. */
   const known = new WeakMap<readonly RegardedKind[], Documents>()
   return ({ path, cluster }, { user }) => {
     const kinds = regarded?.(cluster) ?? []
@@ -140,7 +139,7 @@ const LIST_EVENTS = {
   name: '',
 } as const
 
-/** `groups`: each with its versions, the preferred one first. */
+/** Each group has its versions, the preferred one first. */
 function documentsOf(
   inCore: GroupDiscovery,
   groups: readonly (readonly GroupDiscovery[])[],
@@ -163,7 +162,7 @@ function documentsOf(
   ])
 }
 
-/** The server does not know under which address clients reach it, so the list is empty. */
+/** The list of addresses is empty, since the server does not know how clients reach it. */
 const API_VERSIONS = { kind: 'APIVersions', versions: [VERSION], serverAddressByClientCIDRs: [] }
 
 const EVENTS = {
@@ -189,7 +188,6 @@ const NAMESPACES = {
   shortNames: ['ns'],
 }
 
-/** The core group. */
 const core: GroupDiscovery = {
   name: '',
   version: VERSION,
@@ -208,7 +206,7 @@ export const tidingsGroup: GroupDiscovery = {
   ],
 }
 
-/** A resource in namespaces whose objects are computed for each list. */
+/** A namespaced resource whose objects are computed on each list. */
 function listOnly(kind: string, name: string, shortName: string): ResourceDiscovery {
   return {
     name,
@@ -264,10 +262,6 @@ function onlyGet(handler: Handler): Handler {
     if (request.method !== 'GET') throw methodNotAllowed()
     return handler(request)
   }
-}
-
-const unknown: Handler = async () => {
-  throw unknownPath()
 }
 
 function json(body: string): Response {

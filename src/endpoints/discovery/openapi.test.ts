@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { coreGroup, eventsGroup } from '../../api/event-groups.ts'
 import { eventsOpenApi } from '../../codec/openapi/openapi-groups.ts'
+import { makeRequest } from '../../gate/request.fixture.ts'
 import { targetOf } from '../../gate/target.fixture.ts'
 import type { Response } from '../../http/exchange.ts'
 import { openApiService } from './openapi.ts'
@@ -22,15 +23,13 @@ async function send(
   const handler = service.find(targetOf(pathname))
   assert.ok(handler, url)
   return handler(
-    {
+    makeRequest({
       method,
       path: pathname,
       query: searchParams,
       headers,
-      peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
-      signal: new AbortController().signal,
-      body: async () => Buffer.alloc(0),
-    },
+      peer: { isLoopback: true },
+    }),
     { user: { name: 'ada', groups: [] }, authorize: async () => {} },
   )
 }

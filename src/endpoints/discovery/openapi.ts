@@ -1,20 +1,20 @@
 /**
- * OpenAPI: `/openapi/v2` is one document, `/openapi/v3` an index with one document for each group.
+ * OpenAPI: `/openapi/v2` is one document, `/openapi/v3` an index with one document per group.
  * kubectl reads them to explain fields, to find out whether the server validates fields, and to
  * learn how lists merge.
  */
 import { hash } from 'node:crypto'
-import { methodNotAllowed, unknownPath } from '../../api/status.ts'
+import { methodNotAllowed } from '../../api/status.ts'
 import { openApiV2, openApiV3 } from '../../codec/openapi/openapi.ts'
 import type { OpenApiGroup } from '../../codec/openapi/openapi-groups.ts'
 import { openApiV2Protobuf } from '../../codec/openapi/openapi-v2-protobuf.ts'
 import type { Handler, Request, Response } from '../../http/exchange.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { type AcceptClause, parseAccept } from '../request/media-type.ts'
+import { unknownPathHandler } from '../response/respond.ts'
 import type { Service } from '../services.ts'
 
 export interface OpenApiOptions {
-  /** The groups that are served. */
   readonly groups: readonly OpenApiGroup[]
   /** The version of Kubernetes whose behaviour is served, as in `/version`. */
   readonly release: string
@@ -23,7 +23,7 @@ export interface OpenApiOptions {
 /** A document in one of its formats. */
 interface Form {
   readonly contentType: string
-  /** Further media types under which clients request it. */
+  /** Other media types under which clients request it. */
   readonly aliases: readonly string[]
   readonly body: string | Buffer
 }
@@ -34,7 +34,7 @@ const YEAR_MS = 365 * 24 * 60 * 60 * 1000
 
 const openApiPaths: readonly string[] = [V2_PATH, INDEX_PATH]
 
-/** Everything under `/openapi`. The documents are built once, here. */
+/** Serves everything under `/openapi`. The documents are built once, here. */
 export function openApiService({ groups, release }: OpenApiOptions): Service {
   const index: JsonObject = {}
   const documents = new Map<string, Handler>()
@@ -56,7 +56,7 @@ export function openApiService({ groups, release }: OpenApiOptions): Service {
     isOpenToHost: false,
     find: ({ path }) => {
       const document = documents.get(path.endsWith('/') ? path.slice(0, -1) : path)
-      return document ?? (path.startsWith(`${INDEX_PATH}/`) ? unknown : undefined)
+      return document ?? (path.startsWith(`${INDEX_PATH}/`) ? unknownPathHandler : undefined)
     },
   }
 }
@@ -77,7 +77,7 @@ function digestOf({ body }: Form): string {
   return hash('sha512', body, 'hex').toUpperCase()
 }
 
-/** Responds in the most preferred format; the first one is for clients without a preference. */
+/** Responds in the most preferred format, or in the first one without a preference. */
 function serving(forms: readonly [Form, ...Form[]], choose = preferredForm): Handler {
   const tagged = forms.map((form) => ({ form, etag: `"${digestOf(form)}"` }))
   return async (request) => {
@@ -95,7 +95,7 @@ function serving(forms: readonly [Form, ...Form[]], choose = preferredForm): Han
   }
 }
 
-/** For the index, which is always JSON: clients send Accept for the documents that it lists. */
+/** Chooses JSON for the index, since clients send the Accept of the documents that it lists. */
 const firstForm: typeof preferredForm = ([form]) => form
 
 function preferredForm(forms: readonly [Form, ...Form[]], request: Request): Form | undefined {
@@ -114,9 +114,9 @@ function isIn({ contentType, aliases }: Form, { type, subtype }: AcceptClause): 
 }
 
 /**
- * The document of a hash never changes, so a request with the current hash may be cached for good.
- * A client has an outdated hash from before an update: it gets the current document, not a
- * redirect, which a client behind an aggregator could not follow.
+ * A request with the current hash may be cached for good, since the document of a hash never
+ * changes. A client with an outdated hash, from before an update, gets the current document and not
+ * a redirect, which a client behind an aggregator could not follow.
  */
 function immutableByHash(handler: Handler, digest: string): Handler {
   return async (request) => {
@@ -135,8 +135,4 @@ function cachedForAYear(response: Response): Response {
       expires: new Date(Date.now() + YEAR_MS).toUTCString(),
     },
   }
-}
-
-const unknown: Handler = async () => {
-  throw unknownPath()
 }

@@ -7,7 +7,13 @@ import { readTarget } from '../../gate/target.ts'
 import type { Request } from '../../http/exchange.ts'
 import { StorageError } from '../../storage/errors.ts'
 import { versionOfChange } from '../../storage/resource-version.ts'
-import type { Change, EventKey, StoredEvent, WatchedStorage } from '../../storage/storage.ts'
+import type {
+  Change,
+  EventKey,
+  EventWrites,
+  ReadStorage,
+  StoredEvent,
+} from '../../storage/storage.ts'
 import { StoredBody } from '../../storage/stored-form.ts'
 import { eventsService } from './events-service.ts'
 
@@ -77,7 +83,7 @@ class Api {
   readonly storage = new OneEvent()
 
   async send({ method = 'PATCH', to = 'events', type = APPLY, ...sent }: Sent) {
-    const storage = this.storage as unknown as WatchedStorage
+    const storage = this.storage as unknown as ReadStorage & EventWrites
     const path = `${paths[to]}/namespaces/n/events/e`
     const { body, query = 'fieldManager=one', userAgent } = sent
     const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
@@ -93,7 +99,7 @@ class Api {
       signal: new AbortController().signal,
       body: async () => bytes,
     } as Partial<Request> as Request
-    const service = eventsService({ storage, group: groups[to], servedVersions })
+    const service = eventsService({ storage, writes: storage, group: groups[to], servedVersions })
     const handler = service.find(readTarget(request, 'local'))
     assert.ok(handler)
     const response = await handler(request, caller)

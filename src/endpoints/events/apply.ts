@@ -8,12 +8,14 @@ import type { Apply } from '../../registry/registry.ts'
 import { checkName, placedIn, receiveBytes, yieldIfLong } from '../request/event-body.ts'
 import { negotiateObject } from '../request/negotiate.ts'
 import { readPatchOptions } from '../request/write-options.ts'
-import { eventResponse } from '../response/event-response.ts'
+import { eventResponse } from '../response/respond.ts'
 import { withWarnings } from '../response/warnings.ts'
 import { orCreate } from './create-on-update.ts'
 import { type Endpoint, type EventApi, type OneEvent, writerOf } from './event-api.ts'
 
-/** PATCH …/namespaces/{namespace}/events/{name} as server-side apply: changes or creates it. */
+/**
+ * PATCH …/namespaces/{namespace}/events/{name} as server-side apply, which may create the event.
+ */
 export function applyEvent(api: EventApi): Endpoint<OneEvent> {
   const { registry, encoders, group } = api
   const { apiVersion } = group
@@ -61,7 +63,7 @@ export function applyEvent(api: EventApi): Endpoint<OneEvent> {
   }
 }
 
-/** Reads YAML, or JSON, which is a subset of it. Fails with a StatusError. */
+/** Reads YAML, of which JSON is a subset. Throws a StatusError. */
 function readBody(body: Buffer, group: EventApi['group']): AppliedConfig {
   const { value, duplicates, problems } = readDocument(body)
   const config = readConfig(value, group, duplicates)

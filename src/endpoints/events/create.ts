@@ -3,15 +3,14 @@ import { recorded, recordedNow } from '../../lib/tracing/span.ts'
 import { placedIn, readSentEvent, receiveBody, yieldIfLong } from '../request/event-body.ts'
 import { negotiateObject } from '../request/negotiate.ts'
 import { readCreateOptions } from '../request/write-options.ts'
-import { eventResponse } from '../response/event-response.ts'
+import { eventResponse } from '../response/respond.ts'
 import { withWarnings } from '../response/warnings.ts'
 import { type Endpoint, type EventApi, type EventCollection, writerOf } from './event-api.ts'
 
 /**
  * POST …/namespaces/{namespace}/events
  *
- * The format of the response is negotiated before the body is read, so that a 406 has changed
- * nothing.
+ * The format of the response is negotiated before the body is read, so that a 406 changes nothing.
  */
 export function createEvent(api: EventApi): Endpoint<EventCollection> {
   const { registry, encoders, group } = api

@@ -12,9 +12,9 @@ import type { Endpoint, EventApi, EventCollection } from './event-api.ts'
  * DELETE …/namespaces/{namespace}/events
  *
  * Deletes the events that a list with the same options would return. It is not one transaction: it
- * stops soon after the first event that cannot be deleted, and earlier deletes stay. With a limit
- * the response has a continue token. As with every write, a client that disconnects does not cancel
- * it; the timeout does.
+ * stops soon after the first event that cannot be deleted, and earlier deletes are not undone. With
+ * a limit, the response has a continue token. As for every write, a client that disconnects does
+ * not cancel it; the timeout does.
  */
 export function deleteEvents(api: EventApi): Endpoint<EventCollection> {
   const { registry, lister, collectionDelete, requestTimeoutMs } = api
@@ -31,7 +31,7 @@ export function deleteEvents(api: EventApi): Endpoint<EventCollection> {
     })
     const { selector } = query
     await recorded(request.span, 'registry delete', (span) =>
-      collectionDelete.remove(listing.pieces, {
+      collectionDelete.remove(listing.open(), {
         selector,
         deletion: { ...deletion, span },
         signal,

@@ -5,14 +5,13 @@ import { detailsOf } from '../../registry/storage-errors.ts'
 import { type DeleteOptions, readDeleteOptions } from '../request/delete-options.ts'
 import { receiveBytes } from '../request/event-body.ts'
 import { bodyMediaType, negotiateObject } from '../request/negotiate.ts'
-import { eventResponse } from '../response/event-response.ts'
-import { successResponse } from '../response/respond.ts'
+import { eventResponse, successResponse } from '../response/respond.ts'
 import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
 
 /**
  * DELETE …/namespaces/{namespace}/events/{name}
  *
- * Responds with a Status, or with the event itself when finalizers keep it.
+ * Responds with a Status, or with the event itself when finalizers prevent the delete.
  */
 export function deleteEvent({ registry, encoders }: EventApi): Endpoint<OneEvent> {
   return async (request, { cluster, place: { namespace, name } }) => {
@@ -25,13 +24,13 @@ export function deleteEvent({ registry, encoders }: EventApi): Endpoint<OneEvent
       const details = { ...detailsOf(registry.names, name), uid: deleted.uid }
       return successResponse(representation, { details })
     }
-    // Clients that send `false` expect to wait for dependents: 202 says that the delete goes on.
+    // Clients that send `false` expect to wait for dependents: 202 means that the delete continues.
     const status = options.orphanDependents === false ? 202 : 200
     return eventResponse(status, encoders.response(representation), deleted.event)
   }
 }
 
-/** Reads the options from the body if there is one, else from the query. */
+/** Reads the options from the body if there is one, otherwise from the query. */
 export async function receiveDeleteOptions(request: Request): Promise<DeleteOptions> {
   const body = await receiveBytes(request)
   if (body.length === 0) return readDeleteOptions(request.query, undefined)

@@ -14,47 +14,44 @@ import type { CollectionDelete } from '../../registry/collection-delete.ts'
 import type { SharedSelectors } from '../../registry/read/event-selector.ts'
 import type { EventLister } from '../../registry/read/listing.ts'
 import type { EventRegistry } from '../../registry/registry.ts'
-import type { EventScope, ListOrder, WatchedStorage } from '../../storage/storage.ts'
+import type { EventScope, ListOrder, ReadStorage } from '../../storage/storage.ts'
 
-/** What requests need to know of mirrored clusters. */
 export interface MirroredClusters {
   isMirrored(cluster: string): boolean
-  /** What a reader of this cluster, or of all clusters, must know: a mirror is stalled. */
+  /** Warnings for readers of this cluster, or of all clusters: a mirror is stalled. */
   warnings(cluster: string): readonly string[]
 }
 
-/** The parts that reads need. Objects other than events that can only be read have these alone. */
+/** The parts that reads need. Read-only objects other than events have only these. */
 export interface ReadApi {
   readonly registry: Pick<EventRegistry, 'get' | 'names'>
   readonly lister: EventLister
-  readonly storage: Pick<WatchedStorage, 'watch' | 'currentVersion'>
+  readonly storage: Pick<ReadStorage, 'watch' | 'currentVersion'>
   readonly encoders: EventEncoders
-  /** For lists and watches of all clusters. */
+  /** Used for lists and watches of all clusters. */
   readonly wildcardEncoders: EventEncoders
-  /** Of tables, which are for people. Other lists are sorted by key. */
+  /** The order of tables, which people read. Other lists are sorted by key. */
   readonly tableOrder: ListOrder
   /** Encoded runs of long lists. */
   readonly runCache: EncodedRunCache
-  /** Rechecks the access of running watches; undefined when access is never revoked. */
+  /** Rechecks the access of running watches. Undefined when access is never revoked. */
   readonly accessChecks: Pick<AccessChecks, 'add'> | undefined
   readonly mirrored: MirroredClusters | undefined
-  /** When the oldest event of a scope was last seen, which responses tell. */
+  /** Returns when the oldest event of a scope was last seen, for a header of responses. */
   readonly oldestIn?:
     | ((scope: EventScope, lane: Lane) => number | undefined | Promise<number | undefined>)
     | undefined
   /** The longest lifetime of a watch. */
   readonly watchMsMax: number
-  /** The wall clock: durations in selectors are before it. */
+  /** The wall clock, which durations in selectors are relative to. */
   readonly now: () => number
-  /** The selectors of watches. */
   readonly selectors: SharedSelectors
 }
 
-/** The parts that the endpoints of all verbs share. */
 export interface EventApi extends ReadApi {
   /** The API group of the requests. */
   readonly group: EventGroup
-  /** How events are encoded in that group. */
+  /** Defines how events are encoded in that group. */
   readonly view: EventView
   readonly registry: EventRegistry
   readonly collectionDelete: CollectionDelete
@@ -62,7 +59,7 @@ export interface EventApi extends ReadApi {
   readonly requestTimeoutMs: number
 }
 
-/** Whom the writes of one request are charged to. */
+/** The accounts that the writes of a request are charged to. */
 export function writerOf({ user, sender }: Pick<Caller, 'user' | 'sender'>): Writer {
   const account = accountOf(user)
   return { account, payer: sender === undefined ? account : accountOf(sender) }
@@ -73,17 +70,16 @@ export function encodersFor(api: ReadApi, cluster: string): EventEncoders {
   return cluster === ALL_CLUSTERS ? api.wildcardEncoders : api.encoders
 }
 
-/** One event. */
 export type OneEvent = Extract<Place, { readonly kind: 'object' }>
 /** One object that has no namespace. */
 export type OneObject = Extract<Place, { readonly kind: 'unnamespaced' }>
 /** The events of a namespace. */
 export type EventCollection = Extract<Place, { readonly kind: 'collection' }>
 
-/** Where events are: always in namespaces. */
+/** A place of events, which always have a namespace. */
 export type EventPlace = Exclude<Place, { readonly kind: 'unnamespaced' }>
 
-/** A target whose path addresses events, or other objects that are read in the same way. */
+/** A target that addresses events, or other objects that are read in the same way. */
 export interface EventTarget<At extends Place = EventPlace> extends ResourceTarget {
   readonly place: At
 }

@@ -1,5 +1,5 @@
 import { coreGroup, type EventGroup } from '../../api/event-groups.ts'
-import { isMirrored, methodNotAllowed, unknownPath } from '../../api/status.ts'
+import { isMirrored, methodNotAllowed } from '../../api/status.ts'
 import { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { viewOf } from '../../codec/encoders/event-view.ts'
@@ -12,11 +12,11 @@ import { CollectionDelete, removalSemaphore } from '../../registry/collection-de
 import { SharedSelectors } from '../../registry/read/event-selector.ts'
 import { EventLister } from '../../registry/read/listing.ts'
 import { EventRegistry } from '../../registry/registry.ts'
-import type { EventWrites } from '../../storage/counted-writes.ts'
-import type { WatchedStorage } from '../../storage/storage.ts'
+import type { EventWrites, ReadStorage } from '../../storage/storage.ts'
 import { inTime } from '../request/timeout.ts'
 import { compressed } from '../response/compress.ts'
-import type { Service, ServiceHandler } from '../services.ts'
+import { unknownPathHandler } from '../response/respond.ts'
+import type { Service } from '../services.ts'
 import { createEvent } from './create.ts'
 import { deleteEvent } from './delete.ts'
 import { deleteEvents } from './delete-collection.ts'
@@ -36,40 +36,39 @@ import { updateEvent } from './update.ts'
 import { watchEvents } from './watch.ts'
 
 export interface EventsServiceOptions {
-  readonly storage: WatchedStorage
-  /** Where events are written to; default: `storage`. */
-  readonly writes?: EventWrites | undefined
+  readonly storage: ReadStorage
+  readonly writes: EventWrites
   /** The API group under which events are served. */
   readonly group: EventGroup
-  /** All API versions in which events are served, besides the one of `group`. Default: core/v1. */
+  /** Other API versions in which events are served; core/v1 by default. */
   readonly servedVersions?: readonly string[] | undefined
-  /** Undefined: every write is admitted. */
+  /** If undefined, every write is admitted. */
   readonly admission?: Pick<WriteAdmission, 'admit'> | undefined
   readonly eventBytesMax?: number | undefined
-  /** Limits concurrent collection deletes; shared by all groups. */
+  /** Limits concurrent collection deletes. Shared by all groups. */
   readonly removalSemaphore?: Semaphore | undefined
-  /** Caches encoded runs of lists; shared by all groups, since its memory limit is one. */
+  /** Caches encoded runs of lists. Shared by all groups, since they share its memory limit. */
   readonly runCache?: EncodedRunCache | undefined
   readonly requestTimeoutMs?: number | undefined
   readonly accessChecks?: Pick<AccessChecks, 'add'> | undefined
   readonly watchMsMax?: number | undefined
   /** The wall clock of tables and selectors. */
   readonly now?: (() => number) | undefined
-  /** Undefined: no cluster is mirrored. */
+  /** If undefined, no cluster is mirrored. */
   readonly mirrored?: MirroredClusters | undefined
-  /** Undefined: responses do not tell the oldest time. */
+  /** If undefined, responses do not report the oldest time. */
   readonly oldestIn?: EventApi['oldestIn']
 }
 
 const requestTimeoutMsDefault = 60_000
 const watchMsMaxDefault = 3_600_000
 
-/** The name that probes show while the service is missing. */
+/** The name that probes report while the service is missing. */
 export function eventsServiceName(group: EventGroup): string {
   return `v1.${group.name}`
 }
 
-/** Everything under `/apis/<group>/v1/`, or under `/api/v1/` for the group without a name. */
+/** Serves everything under `/apis/<group>/v1/`, or under `/api/v1/` for the core group. */
 export function eventsService(options: EventsServiceOptions): Service {
   const { storage, group, now = Date.now } = options
   const view = viewOf(group)
@@ -113,7 +112,7 @@ export function eventsService(options: EventsServiceOptions): Service {
   }
 }
 
-/** Finds the handler for targets below a prefix: a verb on events, or a 404. */
+/** Finds the handler for targets below a prefix: a verb on events, or otherwise a 404. */
 export function eventsBelow(
   prefix: string,
   endpoints: EventEndpoints,
@@ -122,7 +121,7 @@ export function eventsBelow(
   const execute = executor(endpoints, mirrored)
   return (target) => {
     if (!target.path.startsWith(prefix)) return undefined
-    if (!isOfEvents(target)) return unknown
+    if (!isOfEvents(target)) return unknownPathHandler
     return (request, caller) => compressed(request, execute(request, target, caller))
   }
 }
@@ -152,10 +151,10 @@ function endpointsOf(api: EventApi): EventEndpoints {
   }
 }
 
-/** Executes the verb that was authorised, on the place that was authorised; 405 for any other. */
+/** Executes the authorised verb on the authorised place. Any other combination is a 405. */
 function executor(endpoints: EventEndpoints, mirrored: MirroredClusters | undefined): Endpoint {
   return (request, target, caller) => {
-    // HEAD is authorised as a read, but not served.
+    // HEAD is authorised as a read but not served.
     if (request.method === 'HEAD') throw methodNotAllowed()
     checkCluster(target, mirrored)
     switch (target.verb) {
@@ -181,7 +180,7 @@ function executor(endpoints: EventEndpoints, mirrored: MirroredClusters | undefi
   }
 }
 
-/** Throws when the verb is not possible in the cluster of the target. */
+/** Throws when the verb is impossible in the cluster of the target. */
 function checkCluster(
   { cluster, verb }: EventTarget,
   mirrored: MirroredClusters | undefined,
@@ -191,10 +190,10 @@ function checkCluster(
   if (cluster === ALL_CLUSTERS && !READ_ALL.has(verb)) throw methodNotAllowed()
 }
 
-/** Verbs that would make a mirrored event differ from its origin; events can still be deleted. */
+/** Verbs that would make a mirrored event differ from its origin. Events can still be deleted. */
 const CHANGES: ReadonlySet<string> = new Set(['create', 'update', 'patch'])
 
-/** What can be done with the events of all clusters. */
+/** Verbs on the events of all clusters. */
 const READ_ALL: ReadonlySet<string> = new Set(['list', 'watch'])
 
 function isOfEvents(target: Target): target is EventTarget {
@@ -207,8 +206,4 @@ function isAt<Kind extends EventPlace['kind']>(
   kind: Kind,
 ): target is EventTarget<Extract<EventPlace, { readonly kind: Kind }>> {
   return target.place.kind === kind
-}
-
-const unknown: ServiceHandler = async () => {
-  throw unknownPath()
 }

@@ -1,8 +1,10 @@
+import { queryBoolean } from '../../api/query-boolean.ts'
+import { badRequest } from '../../api/status.ts'
 import { recorded } from '../../lib/tracing/span.ts'
 import { readVersion } from '../../registry/read/list-position.ts'
-import { readGetOptions } from '../request/get-options.ts'
 import { negotiateObject } from '../request/negotiate.ts'
-import { eventResponse } from '../response/event-response.ts'
+import { readText } from '../request/query-values.ts'
+import { eventResponse } from '../response/respond.ts'
 import type { Endpoint, OneEvent, OneObject, ReadApi } from './event-api.ts'
 
 /** GET …/namespaces/{namespace}/events/{name}, or …/{name} for an object without a namespace. */
@@ -11,7 +13,7 @@ export function getEvent({ registry, encoders }: ReadApi): Endpoint<OneEvent | O
     const { name } = place
     const namespace = place.kind === 'object' ? place.namespace : ''
     const encoder = encoders.response(negotiateObject(request))
-    const versionText = readGetOptions(request.query).resourceVersion
+    const versionText = readVersionText(request.query)
     const notOlderThan = readVersion(versionText)
     const { signal } = request
     const event = await recorded(request.span, 'registry get', (span) =>
@@ -19,4 +21,12 @@ export function getEvent({ registry, encoders }: ReadApi): Endpoint<OneEvent | O
     )
     return eventResponse(200, encoder, event)
   }
+}
+
+/** Throws a 400 for `export`, which Kubernetes has removed. */
+export function readVersionText(query: URLSearchParams): string {
+  if (queryBoolean(query, 'export') === true) {
+    throw badRequest('the export parameter, deprecated since v1.14, is no longer supported')
+  }
+  return readText(query, 'resourceVersion')
 }

@@ -11,9 +11,10 @@ import { ANONYMOUS } from '../../gate/user.ts'
 import type { Request } from '../../http/exchange.ts'
 import { aLane } from '../../lib/run-queue.fixture.ts'
 import { RunQueue, turnMs } from '../../lib/run-queue.ts'
+import { ListCursor } from '../../registry/read/list-cursor.ts'
 import type { EventListing, ListQuery } from '../../registry/read/listing.ts'
 import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
-import type { ListPart, StoredEvent } from '../../storage/storage.ts'
+import type { EventRun, ListStretch, StoredEvent } from '../../storage/storage.ts'
 import { StoredBody } from '../../storage/stored-form.ts'
 import type { EventApi, EventTarget } from './event-api.ts'
 import { listEvents } from './list.ts'
@@ -30,21 +31,28 @@ function stored(index: number): StoredEvent {
   return new StoredBody({ key, body, version, versionOffset, writtenAtMs: 0 })
 }
 
-/** A list in pieces of these sizes. A list of one piece is `whole`. */
+/** A list in pages of these sizes. A list of one page is short. */
 function listing(sizes: readonly number[]): EventListing {
   let next = 0
-  const pieces = sizes.map((size) => Array.from({ length: size }, () => stored(next++)))
+  const pages = sizes.map((size) => Array.from({ length: size }, () => stored(next++)))
+  const [first = [], ...rest] = pages
   return {
-    version: versionOfState(5),
-    continueToken: 'token',
-    remainingItemCount: 3,
-    pieces: (async function* () {
-      yield* pieces
-    })(),
-    whole: pieces.length === 1 ? pieces[0] : undefined,
-    retainedItems: sizes.reduce((sum, size) => sum + size, 0),
+    ...head,
+    first,
+    isShort: rest.length === 0,
+    open: () => {
+      const left = [...rest]
+      const page = async () => {
+        const items = left.shift() ?? []
+        return { items, version: head.version, more: left.length > 0, remaining: undefined }
+      }
+      const more = { limit: Number.POSITIVE_INFINITY, page, runs: () => undefined }
+      return new ListCursor(first, left.length === 0 ? undefined : more, {})
+    },
   }
 }
+
+const head = { version: versionOfState(5), continueToken: 'token', remainingItemCount: 3 }
 
 const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }
 
@@ -79,28 +87,47 @@ async function responseOf(api: object, accept: string, query = '', lane = aLane(
   return { ...head, isStream, text: Buffer.concat(chunks).toString('latin1') }
 }
 
-/** Lists seven events in three runs, and counts the events that it has to read. */
+/** Lists seven events, six of them in three runs, and counts the events of runs that are read. */
 class RunLister {
-  readonly runs = [{ isPast: false }, { isPast: false }, { isPast: false }]
+  readonly runs: EventRun[] = [{ isPast: false }, { isPast: false }, { isPast: false }]
+  readonly #events = Array.from({ length: 7 }, (_, index) => stored(index))
   read = 0
 
-  readonly list = async ({ recall }: ListQuery): Promise<EventListing> => ({
-    ...listing([3, 4]),
-    parts: recall && { [Symbol.asyncIterator]: () => this.#parts(recall) },
+  readonly list = async (): Promise<EventListing> => ({
+    ...head,
+    first: [],
+    isShort: false,
+    open: () => new ListCursor([], this.#rest(), {}),
   })
 
-  async *#parts(recall: NonNullable<ListQuery['recall']>): AsyncGenerator<readonly ListPart[]> {
-    const parts: ListPart[] = []
-    let next = 0
-    for (const [index, run] of this.runs.entries()) {
-      const count = index + 1
-      const known = recall(run)
-      const events = Array.from({ length: count }, () => stored(next++))
-      if (known === undefined) this.read += count
-      parts.push(known === undefined ? { run, events, count } : { known, count })
+  #rest() {
+    const { version } = head
+    return {
+      limit: Number.POSITIVE_INFINITY,
+      page: async (last: StoredEvent | undefined, limit: number) => {
+        const from = this.#indexAfter(last)
+        const items = this.#events.slice(from, from + limit)
+        if (from < 6) this.read += items.length
+        const remaining = this.#events.length - from - items.length
+        return { items, version, more: remaining > 0, remaining }
+      },
+      runs: (last: StoredEvent | undefined) => {
+        const from = this.#indexAfter(last)
+        const stretches: ListStretch[] = []
+        let end = 0
+        for (const [index, run] of [...this.runs.slice(0, 3), undefined].entries()) {
+          const count = run === undefined ? 1 : index + 1
+          end += count
+          const lastOf = this.#events[end - 1]
+          if (end > from && lastOf !== undefined) stretches.push({ run, count, last: lastOf })
+        }
+        return { stretches, more: false }
+      },
     }
-    yield parts
-    yield [{ run: undefined, events: [stored(next)], count: 1 }]
+  }
+
+  #indexAfter(last: StoredEvent | undefined): number {
+    return last === undefined ? 0 : Number(last.key.name.slice(1)) + 1
   }
 }
 
@@ -112,7 +139,7 @@ const mediaTypes = [
 ]
 
 describe('listEvents', () => {
-  test('a list in pieces has the same bytes as the whole list, in every format', async () => {
+  test('sends the same bytes in pieces as at once, in every format', async () => {
     for (const accept of mediaTypes) {
       for (const query of ['', 'pretty=true']) {
         const whole = await respond([7], accept, query)
@@ -132,7 +159,7 @@ describe('listEvents', () => {
     }
   })
 
-  test('a list from cached runs has the same bytes, in every format', async () => {
+  test('sends the same bytes from cached runs, in every format', async () => {
     for (const accept of [...mediaTypes, PROTOBUF]) {
       const whole = await respond([7], accept)
       const lister = new RunLister()
@@ -144,12 +171,12 @@ describe('listEvents', () => {
     }
   })
 
-  test('a run is read until it is cached, unless its format contains ages', async () => {
+  test('reads a run until it is cached, and caches no format that contains ages', async () => {
     const reads = {
       'application/json': [6, 12, 12, 14],
       // Its size is measured before it is sent: the runs encoded for that are cached and reused.
       [PROTOBUF]: [6, 6, 6, 8],
-      'application/json;as=Table;v=v1;g=meta.k8s.io': [0, 0, 0, 0],
+      'application/json;as=Table;v=v1;g=meta.k8s.io': [7, 14, 21, 28],
     }
     for (const [accept, expected] of Object.entries(reads)) {
       const lister = new RunLister()
@@ -164,7 +191,7 @@ describe('listEvents', () => {
     }
   })
 
-  test('an empty list is the same in one piece and in two', async () => {
+  test('sends an empty list the same way in one piece and in two', async () => {
     for (const accept of mediaTypes) {
       assert.equal((await respond([0, 0], accept)).text, (await respond([0], accept)).text)
     }
@@ -172,7 +199,7 @@ describe('listEvents', () => {
     assert.deepEqual(list.items, [])
   })
 
-  test('a list has its version and a continue token', async () => {
+  test('sends the version and a continue token', async () => {
     const { status, text } = await respond([2, 2], 'application/json')
     const { kind, metadata, items } = JSON.parse(text)
     assert.equal(status, 200)
@@ -192,7 +219,7 @@ describe('listEvents', () => {
   })
 })
 
-test('what a list retains is charged to its user', async () => {
+test('charges the memory that a list retains to its user', async () => {
   const charged: unknown[] = []
   const list = async (
     pages: readonly number[],
@@ -237,12 +264,12 @@ test('what a list retains is charged to its user', async () => {
 
   charged.length = 0
   assert.equal((await list([], user, undefined, [3, 4])).status, 200)
-  assert.deepEqual(charged, [['response', 7 * 300 + 256 * 1024]])
+  assert.deepEqual(charged, [['response', 3 * 300 + 256 * 1024]])
   await assert.rejects(list([], user, 'user', [3, 4]), { code: 429 })
   assert.equal((await list([], ANONYMOUS, 'user', [3, 4])).status, 200)
 })
 
-test('a long list is encoded in slices of the run queue', async () => {
+test('encodes a long list in slices of the run queue', async () => {
   let nowMs = 0
   // Each part of the list takes at least the time between two reads.
   const queue = new RunQueue({ clock: { now: () => (nowMs += turnMs / 4) } })

@@ -8,11 +8,10 @@ import { ANONYMOUS } from '../../gate/user.ts'
 import type { Chunk, Request, Response } from '../../http/exchange.ts'
 import { type InLane, laneOf } from '../../lib/run-queue.ts'
 import { recorded, recordedNow } from '../../lib/tracing/span.ts'
-import { pieceBytesUsual } from '../../registry/read/list-pieces.ts'
+import { type ListPiece, PIECE_BYTES } from '../../registry/read/list-cursor.ts'
 import type { EventListing } from '../../registry/read/listing.ts'
 import { selectorWarnings } from '../../registry/read/selector-warnings.ts'
 import { formatVersion } from '../../storage/resource-version.ts'
-import type { ListPart } from '../../storage/storage.ts'
 import { listPlan } from '../request/list-plan.ts'
 import { negotiateList } from '../request/negotiate.ts'
 import { warningHeader } from '../response/warnings.ts'
@@ -40,20 +39,19 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
         ...plan,
         pieceItems: encoder.entriesPerChunk,
         pieceBytes: encoder.bytesPerChunk,
-        recall: encoder.cacheable && ((run) => runCache.find(encoder, run)),
         onStoreRead: user === ANONYMOUS ? undefined : storeCharge(request),
         signal,
         lane,
         span,
       }),
     )
-    if (listing.whole === undefined && user !== ANONYMOUS) chargeStream(request, listing)
+    if (!listing.isShort && user !== ANONYMOUS) chargeStream(request, listing)
     const warning = warningHeader([
       ...(mirrored?.warnings(target.cluster) ?? []),
       ...selectorWarnings(plan.selector?.requires),
     ])
     const headers = await windowHeader(api, target, lane)
-    const entered = listing.whole && lane.enter(signal)
+    const entered = listing.isShort ? lane.enter(signal) : undefined
     if (entered !== undefined) {
       await entered
       signal.throwIfAborted()
@@ -65,8 +63,8 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
 }
 
 /** A list that waits for its client gives its slot back, so what it retains counts as memory. */
-function chargeStream({ memory }: Request, { retainedItems }: EventListing): void {
-  const bytes = retainedItems * RETAINED_EVENT_BYTES + pieceBytesUsual
+function chargeStream({ memory }: Request, { first }: EventListing): void {
+  const bytes = first.length * RETAINED_EVENT_BYTES + PIECE_BYTES
   if (memory?.hold('response', bytes) !== undefined) throw tooManyLists()
 }
 
@@ -107,14 +105,16 @@ function tooManyStoreLists(): StatusError {
 /** About as long as it takes until a response that is not read is cut. */
 const RETRY_LIST_SECONDS = 10
 
+export interface ListResponseOptions extends InLane {
+  readonly runCache: EncodedRunCache
+  readonly warning: string | undefined
+  readonly headers?: Response['headers'] | undefined
+}
+
 export function listResponse(
   encoder: ResponseEncoder,
   listing: EventListing,
-  options: InLane & {
-    readonly runCache: EncodedRunCache
-    readonly warning: string | undefined
-    readonly headers?: Response['headers'] | undefined
-  },
+  options: ListResponseOptions,
 ): Response {
   const meta: ListMeta = {
     resourceVersion: formatVersion(listing.version),
@@ -127,17 +127,17 @@ export function listResponse(
     ...(warning && { warning }),
     ...options.headers,
   }
-  const { whole } = listing
-  if (whole === undefined) {
+  if (!listing.isShort) {
     const body = streamed(encoder, meta, { ...options, listing })
     return { status: 200, headers, body, lendsChunks: true }
   }
   using _slices = options.lane.slices()
-  const entries = whole.length === 0 ? '' : encoder.listEntries(whole, 0)
+  const { first } = listing
+  const entries = first.length === 0 ? '' : encoder.listEntries(first, 0)
   const parts = [
     encoder.listHead(meta, Buffer.byteLength(entries)),
     entries,
-    encoder.listTail(meta, whole.length),
+    encoder.listTail(meta, first.length),
   ]
   const isText = parts.every((part) => typeof part === 'string')
   return {
@@ -147,89 +147,70 @@ export function listResponse(
   }
 }
 
+type StreamOptions = InLane & {
+  readonly listing: EventListing
+  readonly runCache: EncodedRunCache
+}
+
 async function* streamed(
   encoder: ResponseEncoder,
   meta: ListMeta,
-  options: InLane & { readonly listing: EventListing; readonly runCache: EncodedRunCache },
+  options: StreamOptions,
 ): AsyncGenerator<Chunk> {
-  const { listing, signal } = options
-  const encode = partEncoder(encoder, options)
-  yield encoder.listHead(
-    meta,
-    encoder.isLengthPrefixed ? await entriesBytes(listing, { encode, signal }) : 0,
-  )
-  let count = 0
-  for await (const parts of partsOf(listing)) {
-    for (const part of parts) {
-      // Not a promise for parts that are cached, or while there is time.
-      const turn = encode.turn(part)
-      if (turn !== undefined) await turn
-      signal.throwIfAborted()
-      yield encode.chunk(part, count)
-      count += part.count
-    }
-  }
+  const bytes = encoder.isLengthPrefixed === true ? await entriesBytes(encoder, options) : 0
+  yield encoder.listHead(meta, bytes)
+  const count = yield* entryChunks(encoder, options)
   yield encoder.listTail(meta, count)
 }
 
 /**
- * The size of all entries. Encodes the whole list once before it is sent, and keeps only what fits
- * into the cache of runs, which then is not encoded again.
+ * The size of all entries. Encodes the whole list once before it is sent, and retains only what fits
+ * into the cache of runs, which is then not encoded again.
  */
-async function entriesBytes(
-  listing: EventListing,
-  { encode, signal }: { readonly encode: PartEncoder; readonly signal: AbortSignal },
-): Promise<number> {
+async function entriesBytes(encoder: ResponseEncoder, options: StreamOptions): Promise<number> {
   let bytes = 0
-  for await (const parts of partsOf(listing)) {
-    for (const part of parts) {
-      const turn = encode.turn(part)
-      if (turn !== undefined) await turn
-      signal.throwIfAborted()
-      bytes += Buffer.byteLength(encode.chunk(part, 0))
-    }
-  }
+  for await (const chunk of entryChunks(encoder, options)) bytes += Buffer.byteLength(chunk)
   return bytes
 }
 
-function partsOf({ parts, pieces }: EventListing): AsyncIterable<readonly ListPart[]> {
-  return parts ?? withoutRuns(pieces)
-}
-
-async function* withoutRuns(pieces: EventListing['pieces']): AsyncGenerator<readonly ListPart[]> {
-  for await (const events of pieces) {
-    const count = events.length
-    if (count > 0) yield [{ run: undefined, events, count }]
-  }
-}
-
-interface PartEncoder {
-  /** To be awaited before the part is encoded. Undefined: it can be encoded now. */
-  turn(part: ListPart): Promise<void> | undefined
-  /** Encodes the part of a list that begins at `index`. The result is valid until the next call. */
-  chunk(part: ListPart, index: number): Chunk
-}
-
-/** Adds each run that it encodes to the cache. */
-function partEncoder(
+/**
+ * Encodes the list, or takes the bytes of its runs from the cache. A chunk is valid until the next
+ * one is requested. Returns the number of entries.
+ */
+async function* entryChunks(
   encoder: ResponseEncoder,
-  options: InLane & { readonly runCache: EncodedRunCache },
-): PartEncoder {
-  const { lane, signal, runCache } = options
+  { listing, runCache, lane, signal }: StreamOptions,
+): AsyncGenerator<Chunk, number> {
   const { cacheable } = encoder
+  const cursor = listing.open()
   const scratch = new ScratchBuffer()
-  return {
-    turn: ({ known }) => (known === undefined ? lane.enter(signal) : undefined),
-    chunk: (part, index) => {
-      if (part.known !== undefined) return startedAt(part.known, index, cacheable?.start)
-      using _slices = lane.slices()
-      const { run, events } = part
-      if (cacheable === undefined || run === undefined)
-        return encoder.listEntries(events, index, scratch)
-      const encoded = cacheable.write(events, scratch)
-      runCache.add(encoder, run, encoded)
-      return startedAt(encoded, index, cacheable.start)
-    },
+  let index = 0
+  const encode = ({ events, run }: ListPiece): Chunk => {
+    using _slices = lane.slices()
+    if (cacheable === undefined || run === undefined) {
+      return encoder.listEntries(events, index, scratch)
+    }
+    const encoded = cacheable.write(events, scratch)
+    runCache.add(encoder, run, encoded)
+    return startedAt(encoded, index, cacheable.start)
+  }
+  for (;;) {
+    const run = cacheable && cursor.nextRun()
+    const cached = run && runCache.find(encoder, run.run)
+    if (run !== undefined && cached !== undefined) {
+      cursor.skip(run)
+      yield startedAt(cached, index, cacheable?.start)
+      index += run.count
+      continue
+    }
+    const piece = await cursor.read()
+    if (piece.events.length === 0) return index
+    // Undefined, and not awaited, while there is time.
+    const turn = lane.enter(signal)
+    if (turn !== undefined) await turn
+    signal.throwIfAborted()
+    yield encode(piece)
+    index += piece.events.length
   }
 }
 

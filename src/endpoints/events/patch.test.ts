@@ -6,7 +6,13 @@ import type { Caller } from '../../gate/gate.ts'
 import { readTarget } from '../../gate/target.ts'
 import type { Request, Response } from '../../http/exchange.ts'
 import { versionOfChange } from '../../storage/resource-version.ts'
-import type { Change, EventKey, StoredEvent, WatchedStorage } from '../../storage/storage.ts'
+import type {
+  Change,
+  EventKey,
+  EventWrites,
+  ReadStorage,
+  StoredEvent,
+} from '../../storage/storage.ts'
 import { StoredBody } from '../../storage/stored-form.ts'
 import { statusResponse } from '../response/respond.ts'
 import { eventsService } from './events-service.ts'
@@ -29,7 +35,7 @@ function storedAs(key: EventKey, body: Buffer): StoredEvent {
 }
 
 /** A storage in which every key has that event. */
-const storage: Pick<WatchedStorage, 'update' | 'create'> = {
+const storage: Pick<EventWrites, 'update' | 'create'> = {
   create: async (key, body) => storedAs(key, body),
   update: async (key, change: Change) => {
     const outcome = change(storedAs(key, Buffer.from(JSON.stringify(event))))
@@ -60,7 +66,8 @@ async function send({ method = 'PATCH', type = MERGE, query = '', body }: Sent):
   const collection = '/apis/events.k8s.io/v1/namespaces/n/events'
   const path = method === 'POST' ? collection : `${collection}/e`
   const service = eventsService({
-    storage: storage as WatchedStorage,
+    storage: {} as ReadStorage,
+    writes: storage as EventWrites,
     group: eventsGroup('events.k8s.io'),
   })
   const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }

@@ -31,14 +31,14 @@ import {
 } from '../request/event-body.ts'
 import { negotiateObject, type PatchFormat, patchFormat } from '../request/negotiate.ts'
 import { type FieldValidation, managerOf, readPatchOptions } from '../request/write-options.ts'
-import { eventResponse } from '../response/event-response.ts'
+import { eventResponse } from '../response/respond.ts'
 import { withWarnings } from '../response/warnings.ts'
 import { applyEvent } from './apply.ts'
 import { type Endpoint, type EventApi, type OneEvent, writerOf } from './event-api.ts'
 
 /**
- * PATCH …/namespaces/{namespace}/events/{name}, by JSON patch, merge patch or strategic merge
- * patch; an apply is handled by apply.ts.
+ * PATCH …/namespaces/{namespace}/events/{name}, as JSON patch, merge patch or strategic merge
+ * patch. apply.ts handles server-side apply.
  */
 export function patchEvent(api: EventApi): Endpoint<OneEvent> {
   const { registry, encoders, group, view } = api
@@ -57,7 +57,7 @@ export function patchEvent(api: EventApi): Endpoint<OneEvent> {
     let warnings: readonly string[] = []
     const change = (current: CurrentEvent): Event => {
       const read = patch()
-      // Set before it is applied: if that fails, a duplicate field may be the reason.
+      // Set before the patch is applied: if that fails, a duplicate field may be the reason.
       warnings = fieldValidation === 'Warn' ? read.problems : []
       const sent = patched(current, read, { group, view, fieldValidation })
       ;({ warnings } = sent)
@@ -79,13 +79,13 @@ export function patchEvent(api: EventApi): Endpoint<OneEvent> {
 
 interface Patch {
   readonly apply: (document: JsonObject) => Json
-  /** Possible mistakes of the client: unknown and duplicate fields. */
+  /** Unknown and duplicate fields, which may be mistakes of the client. */
   readonly problems: readonly string[]
 }
 
 /**
- * Reads a patch once, for all attempts. Its error is thrown only when the patch is used: the 404 of
- * a missing event comes first.
+ * Reads a patch once for all attempts. Throws its error only when the patch is used, since the 404
+ * of a missing event comes first.
  */
 async function deferredPatch(
   body: Buffer,
@@ -144,8 +144,8 @@ function patchOf(
 }
 
 /**
- * Events of Kubernetes always have managedFields, and scripts remove them by JSON patch, which
- * fails if the member is missing. So they are added, empty, before the patch is applied.
+ * Adds empty managedFields before the patch is applied. Events of Kubernetes always have them, and
+ * scripts remove them by JSON patch, which fails if the member is missing.
  */
 function withManagedFields(document: JsonObject): Json {
   const metadata = memberOf(document, 'metadata')
@@ -169,7 +169,7 @@ function operationProblems(
   ]
 }
 
-/** The patched event, decoded as strictly as an event in a request body. */
+/** Decodes the patched event as strictly as an event in a request body. */
 function patched(
   { stored }: CurrentEvent,
   patch: Patch,
@@ -187,14 +187,14 @@ function patched(
     const when = ' after mutating admission happens'
     return acceptedEvent({ ...decoded, problems }, options.fieldValidation, when)
   } catch (error) {
-    // The patch made the event undecodable, so this is a 422 of the patch, not a 400 of the body.
+    // The patch made the event undecodable, so this is a 422 for the patch, not a 400 for the body.
     if (error instanceof StatusError && error.reason === 'BadRequest')
       throw invalidResult(error.message)
     throw asStatusError(error)
   }
 }
 
-/** The StatusError for an error of a patch; other errors as they are. */
+/** Returns the StatusError for an error of a patch, and other errors unchanged. */
 function asStatusError(error: unknown): unknown {
   if (error instanceof PatchError) return patchStatus(error)
   if (error instanceof JsonSyntaxError) {

@@ -8,7 +8,7 @@ import {
 } from '../request/event-body.ts'
 import { negotiateObject } from '../request/negotiate.ts'
 import { managerOf, readUpdateOptions } from '../request/write-options.ts'
-import { eventResponse } from '../response/event-response.ts'
+import { eventResponse } from '../response/respond.ts'
 import { withWarnings } from '../response/warnings.ts'
 import { orCreate } from './create-on-update.ts'
 import { type Endpoint, type EventApi, type OneEvent, writerOf } from './event-api.ts'

@@ -12,7 +12,7 @@ import type { WatchFrameWriter } from './watch-frame-writer.ts'
 
 /** How often a watcher that requested bookmarks gets one. */
 const bookmarkEveryMs = 60_000
-/** Initial events read at once: a client that does not read keeps them in memory. */
+/** Initial events read at a time. They stay in memory while the client does not read. */
 const initialItems = 20
 
 export interface FeedOptions {
@@ -20,11 +20,11 @@ export interface FeedOptions {
   readonly writer: WatchFrameWriter
   /** Cancels the watch. */
   readonly request: AbortSignal
-  /** Rechecked from time to time: whether this user may still watch. */
+  /** Called periodically to check that this user may still watch. */
   readonly access?: AccessCheck | undefined
   readonly user: string
   readonly lane: Lane
-  /** Called when the initial events are sent and only changes are awaited. */
+  /** Called when the initial events have been sent. */
   readonly settle: () => void
 }
 
@@ -38,8 +38,8 @@ export interface FeedOptions {
  * | `changes` | frames of changes, and bookmarks | `over` when the watch ends or fails            |
  * | `over`    | nothing                          |                                                |
  *
- * From every state, `stop` leads to `over`. Revoked access and a failure send one last ERROR frame
- * on the way there; a watch that its client or its lifetime ended sends none.
+ * `stop` leads to `over` from every state. Revoked access and a failure send a last ERROR frame
+ * before that; a watch that its client or its lifetime ended sends none.
  */
 type State = { readonly kind: 'idle' } | InitialState | ChangesState | { readonly kind: 'over' }
 
@@ -47,7 +47,7 @@ interface InitialState {
   readonly kind: 'initial'
   /** Aborts when the watch ends. */
   readonly signal: AbortSignal
-  /** Returns the version of the state that the events are from. */
+  /** Returns the version of the state that contains the events. */
   readonly frames: AsyncGenerator<Buffer, Version>
   /** The result of the last read of `frames`, until it is taken. */
   step: Step | undefined
@@ -58,20 +58,20 @@ interface ChangesState {
   readonly watch: PulledWatch
   readonly bookmarks: NodeJS.Timeout | undefined
   isBookmarkDue: boolean
-  /** Frames of the batch that is being sent, and the version reached at its end. */
+  /** Frames of the batch that is being sent, and the version at its end. */
   batch: { readonly frames: Iterator<Buffer>; readonly version: Version } | undefined
 }
 
 type Step = IteratorResult<Buffer, Version> | { readonly error: unknown }
 
-/** The body of a watch response, pulled at the pace of the client. */
+/** The body of a watch response, pulled at the client's pace. */
 export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
   readonly #api: ReadApi
   readonly #options: FeedOptions
   #state: State = { kind: 'idle' }
   #end: WatchEnd | undefined
   #accessCheck: Disposable | undefined
-  /** Why the access of the user has ended. */
+  /** Set when the user has lost access. */
   #refusal: StatusError | undefined
 
   constructor(api: ReadApi, options: FeedOptions) {
@@ -112,7 +112,7 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
     this.#accessCheck?.[Symbol.dispose]()
     this.#end?.[Symbol.dispose]()
     if (state.kind === 'initial') {
-      // The generator is cancelled: its result and its errors are ignored.
+      // The generator is cancelled, so its result and errors are ignored.
       state.frames.return(0 as Version).catch(() => {})
     } else if (state.kind === 'changes') {
       clearInterval(state.bookmarks)
@@ -174,7 +174,7 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
     const { plan, writer, lane } = this.#options
     if (plan.initial === undefined) return plan.from ?? (await storage.currentVersion({ signal }))
     const listing = await lister.list({ ...plan.initial, pieceItems: initialItems, signal, lane })
-    for await (const events of listing.pieces) {
+    for await (const events of listing.open()) {
       await lane.next(signal)
       yield* writer.initialFrames(events)
     }
@@ -211,7 +211,7 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
     }
   }
 
-  /** The next frame of the current batch; after the batch a bookmark, if one is due. */
+  /** Returns the next frame of the current batch and, after the batch, a bookmark if one is due. */
   #nextFrame(state: ChangesState): Buffer | undefined {
     const { batch } = state
     if (batch === undefined) return undefined
@@ -223,7 +223,7 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
     return this.#options.writer.bookmark(batch.version, false)
   }
 
-  /** Undefined for a watch that has been cancelled, or whose lifetime is over. */
+  /** Returns undefined for a watch that was cancelled or whose lifetime is over. */
   #errorFrame(error: unknown): Buffer | undefined {
     if (this.#end?.signal.aborted === true) return undefined
     const names = this.#api.registry.names
@@ -232,20 +232,20 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
     return this.#options.writer.error(status)
   }
 
-  /** The next `take` returns the ERROR frame, and no further change. */
+  /** The next `take` returns the ERROR frame instead of further changes. */
   readonly #refuse = (why: StatusError): void => {
     this.#refusal = why
     this.#end?.abort()
   }
 }
 
-/** The bookmark follows the next batch; a progress batch is requested, so that it comes soon. */
+/** The bookmark follows the next batch. Requests a progress batch, so that it comes soon. */
 function requestBookmark(state: ChangesState): void {
   state.isBookmarkDue = true
   state.watch.requestProgress()
 }
 
-/** The longest delay of a timer in Node. */
+/** Node's maximum timer delay. */
 const timerMsMax = 2 ** 31 - 1
 
 /** Aborts with the request, or at the end of the watch's lifetime. */

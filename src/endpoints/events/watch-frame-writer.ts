@@ -6,9 +6,9 @@ import { frameOf, framesOf, joined } from '../../storage/frames.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { EventSelector, StoredEvent, WatchBatch } from '../../storage/storage.ts'
 
-/** A failed watch can be restarted on another replica at once, or on this one a little later. */
+/** A failed watch can restart on another replica at once, or on this one a little later. */
 const retryAfterSeconds = 2
-/** Reasons that a retry of the same watch does not fix. */
+/** Failures that a retry of the same watch does not fix. */
 const permanentReasons: ReadonlySet<string> = new Set(['Expired', 'Unauthorized', 'Forbidden'])
 
 /** Encodes the frames for one watcher, in its format and filtered by its selector. */
@@ -24,14 +24,14 @@ export class WatchFrameWriter {
     this.#hasBegun = encoders.first === encoders.next
   }
 
-  /** The frames of a batch of changes, in pieces that are encoded lazily. */
+  /** Encodes the frames of a batch lazily. */
   changeFrames(batch: WatchBatch): Iterable<Buffer> {
     const { next } = this.#encoders
     if (this.#selector === undefined && this.#hasBegun) return framesOf(batch, next.natural)
     return joined(this.#changeFrames(batch))
   }
 
-  /** The frames of events that exist when the watch starts. */
+  /** Encodes the frames of events that exist when the watch starts. */
   initialFrames(events: readonly StoredEvent[]): Iterable<Buffer> {
     return joined(this.#initialFrames(events))
   }
@@ -42,7 +42,7 @@ export class WatchFrameWriter {
 
   /**
    * A temporary failure says when to retry. An expired version and revoked access do not: the
-   * client has to list again, and gets its response then.
+   * client must list again, and gets the reason then.
    */
   error(status: StatusError): Buffer {
     const body = status.status()

@@ -12,7 +12,7 @@ import { windowHeader } from './window-header.ts'
  * GET …/events?watch=true, and the older paths under …/watch/
  *
  * The response starts at once and has no natural end: a later failure is sent as a last ERROR
- * frame. Changes are read only when the client can take them (backpressure).
+ * frame. Changes are read only when the client can receive them (backpressure).
  */
 export function watchEvents(api: ReadApi): Endpoint<Place> {
   return async (request, target, caller) => {

@@ -1,9 +1,9 @@
-/** What is known of each cluster: its events, and its mirror. */
+/** The status of each cluster: its events, and its mirror. */
 
 export interface ClusterStatus {
   readonly name: string
   readonly events: number
-  /** The write times of the oldest and of the newest event. */
+  /** The write time of the oldest event. */
   readonly oldestMs: number | undefined
   readonly lastEventMs: number | undefined
   /** Undefined when the cluster is not mirrored. */
@@ -12,7 +12,7 @@ export interface ClusterStatus {
 
 export interface ClusterMirrorStatus {
   readonly state: 'Waiting' | 'Syncing' | 'Following' | 'Stalled'
-  /** Undefined while it is not known. */
+  /** Undefined while it is unknown. */
   readonly lagMs: number | undefined
   readonly message: string
 }
@@ -24,9 +24,9 @@ export interface ClusterStatuses {
 }
 
 export interface ClusterSources {
-  /** The clusters that exist without events: the default one, and those of the clusters file. */
+  /** Clusters that exist even without events: the default one, and those of the clusters file. */
   readonly named: () => Iterable<string>
-  /** The clusters that have events. */
+  /** Clusters that have events. */
   readonly activities: () => Promise<
     readonly {
       readonly cluster: string

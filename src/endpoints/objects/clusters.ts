@@ -19,7 +19,7 @@ import { listResponse } from '../events/list.ts'
 import { WatchFrameWriter } from '../events/watch-frame-writer.ts'
 import { listPlan, watchPlan } from '../request/list-plan.ts'
 import { negotiateList, negotiateObject, negotiateWatch } from '../request/negotiate.ts'
-import { eventResponse } from '../response/event-response.ts'
+import { eventResponse } from '../response/respond.ts'
 import type { ClusterStatus, ClusterStatuses } from './cluster-statuses.ts'
 import { computedListing } from './computed-listing.ts'
 import { polledFrames } from './polled-watch.ts'
@@ -40,7 +40,7 @@ export interface ClustersOptions {
   readonly version: () => Version
   readonly accessChecks?: Pick<AccessChecks, 'add'> | undefined
   readonly watchMsMax: number
-  /** How often a watch looks for changes. */
+  /** The time between two polls of a watch. */
   readonly pollMs?: number | undefined
 }
 
@@ -48,9 +48,9 @@ const pollMsUsual = 5_000
 const versionOffset = '{"metadata":{'.length
 
 /**
- * The clusters whose events are stored here, with the state of their mirrors. Every replica computes
- * them when they are read. A user sees the clusters whose events, of all namespaces, the user may
- * list; all others do not exist for that user.
+ * The clusters whose events are stored here, with the state of their mirrors. Every replica
+ * computes them when they are read. A user sees the clusters whose events the user may list in all
+ * namespaces; the others do not exist for that user.
  */
 export function clusters(options: ClustersOptions): ReadOnlyResource {
   const names = resourceNames(CLUSTERS.group, CLUSTERS.resource)
@@ -76,7 +76,7 @@ export function clusters(options: ClustersOptions): ReadOnlyResource {
     list: async (request, target, caller) => {
       const encoder = encoders.response(negotiateList(request))
       const { selector, after } = listPlan(target)
-      // All clusters are in the first page, so no token was made here.
+      // All clusters are in the first page, so this server issued no token.
       if (after !== undefined) throw badRequest('a list of clusters has no further pages')
       const items = (await visible(caller, target.cluster)).filter(
         (one) => selector?.matches(one) ?? true,
@@ -115,8 +115,8 @@ export function clusters(options: ClustersOptions): ReadOnlyResource {
 }
 
 /**
- * A user may act as another one in the cluster of the path, which says nothing about other clusters:
- * the permissions of the other user there must not be used.
+ * Permission to impersonate a user in the cluster of the path says nothing about other clusters, so
+ * the permissions of that user in other clusters must not be used.
  */
 function inReach(
   { sender }: Caller,
@@ -127,7 +127,7 @@ function inReach(
   return all.filter(({ name }) => name === cluster)
 }
 
-/** Those of the clusters whose events the user may list. A permission that is unsure is none. */
+/** The clusters whose events the user may list. If this cannot be decided, the user may not. */
 async function visibleTo(
   user: User,
   all: readonly ClusterStatus[],
@@ -148,14 +148,14 @@ async function visibleTo(
     })
     return decision?.verdict === 'allow'
   }
-  // Who may list the events of all clusters may list those of each, by one decision.
+  // A user who may list the events of all clusters may list those of each: one decision suffices.
   if (all.length > 1 && (await mayList(ALL_CLUSTERS))) return all
   const shown: ClusterStatus[] = []
   for (const status of all) if (await mayList(status.name)) shown.push(status)
   return shown
 }
 
-/** Makes the objects. An object keeps its version until its content changes. */
+/** Creates the objects. The version of an object changes only with its content. */
 class ClusterObjects {
   readonly #version: () => Version
   readonly #known = new Map<string, StoredEvent>()
@@ -178,7 +178,7 @@ class ClusterObjects {
   }
 }
 
-/** The versions of more clusters than these change with each read. */
+/** Versions change with each read if there are more clusters than this. */
 const CLUSTERS_KNOWN_MAX = 10_000
 
 function bodyOf({ name, events, oldestMs, lastEventMs, mirror }: ClusterStatus): Buffer {

@@ -1,28 +1,17 @@
 import type { ResponseEncoder } from '../../codec/encoders/response-encoder.ts'
-import { inPieces, isOnePiece } from '../../registry/read/list-pieces.ts'
-import type { EventListing } from '../../registry/read/listing.ts'
+import { type EventListing, listingOf } from '../../registry/read/listing.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
 
-/** One may have many counts, which take longer to encode than an event. */
+/** Low, since an object may have many counts and take longer to encode than an event. */
 const itemsPerPiece = 50
 
-/** A list of objects that have been computed for it: it has one page. */
+/** A list of objects that were computed for it. It has one page. */
 export function computedListing(
   version: Version,
   items: readonly StoredEvent[],
   { entriesPerChunk, bytesPerChunk }: Pick<ResponseEncoder, 'entriesPerChunk' | 'bytesPerChunk'>,
 ): EventListing {
-  const piecewise = {
-    pieceItems: Math.min(entriesPerChunk, itemsPerPiece),
-    pieceBytes: bytesPerChunk,
-  }
-  return {
-    version,
-    continueToken: undefined,
-    remainingItemCount: undefined,
-    pieces: { [Symbol.asyncIterator]: () => inPieces(items, piecewise) },
-    whole: isOnePiece(items, piecewise) ? items : undefined,
-    retainedItems: items.length,
-  }
+  const pieceItems = Math.min(entriesPerChunk, itemsPerPiece)
+  return listingOf(items, { version }, { pieceItems, pieceBytes: bytesPerChunk })
 }

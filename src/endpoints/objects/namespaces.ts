@@ -5,7 +5,7 @@ import type { AccessChecks } from '../../gate/access-checks.ts'
 import { SharedSelectors } from '../../registry/read/event-selector.ts'
 import { EventLister } from '../../registry/read/listing.ts'
 import { inApiTerms, resourceNames } from '../../registry/storage-errors.ts'
-import type { ReadStorage } from '../../storage/read-storage.ts'
+import type { ReadStorage } from '../../storage/storage.ts'
 import type { ReadApi } from '../events/event-api.ts'
 import { getEvent } from '../events/get.ts'
 import { listEvents } from '../events/list.ts'
@@ -15,7 +15,6 @@ import type { ReadOnlyResource } from './read-only-service.ts'
 export const NAMESPACES = { group: '', version: 'v1', resource: 'namespaces' } as const
 
 export interface NamespacesOptions {
-  /** The namespaces that have events. */
   readonly storage: ReadStorage
   readonly accessChecks?: Pick<AccessChecks, 'add'> | undefined
   readonly watchMsMax: number
@@ -23,7 +22,7 @@ export interface NamespacesOptions {
 
 /**
  * The namespaces that have events, at `/api/v1/namespaces`, for clients that look for namespaces
- * first. They are read with the endpoints of events.
+ * first. The endpoints of events serve them.
  */
 export function namespaces({
   storage,
@@ -45,7 +44,7 @@ export function namespaces({
     storage,
     lister: new EventLister(storage, names),
     encoders,
-    // A namespace of all clusters is one that has events in any of them: it has no cluster.
+    // A namespace of all clusters has events in any of them, so it has no cluster.
     wildcardEncoders: encoders,
     mirrored: undefined,
     tableOrder: 'key',

@@ -8,24 +8,23 @@ import type { WatchPlan } from '../request/list-plan.ts'
 
 export interface PolledWatchOptions {
   readonly plan: WatchPlan
-  /** All objects that exist now and that the caller may see. */
+  /** Reads all objects that exist now and that the caller may see. */
   readonly read: () => Promise<readonly StoredEvent[]>
   readonly version: () => Version
   readonly writer: WatchFrameWriter
   readonly pollMs: number
   readonly request: AbortSignal
-  /** Begins to recheck the access of the caller; the callback ends the watch. */
+  /** Starts to recheck the caller's access. The callback ends the watch. */
   readonly access: (end: (why: StatusError) => void) => Disposable | undefined
   /** Called when the existing objects have been sent. */
   readonly settle: () => void
 }
 
-/** A bookmark after this many polls. */
 const pollsPerBookmark = 12
 
 /**
  * A watch of objects that are computed when they are read: it reads them every few seconds, and
- * sends what differs from the last time. It holds the objects that it has sent.
+ * sends the differences. It retains the objects that it has sent.
  */
 export async function* polledFrames(options: PolledWatchOptions): AsyncGenerator<Buffer> {
   const { plan, writer, version, pollMs } = options

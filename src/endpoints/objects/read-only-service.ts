@@ -1,33 +1,33 @@
-import { methodNotAllowed, onlyListed, unknownPath } from '../../api/status.ts'
+import { methodNotAllowed, onlyListed } from '../../api/status.ts'
 import type { Place, Target } from '../../gate/target.ts'
 import type { Endpoint, EventCollection, EventTarget, OneObject } from '../events/event-api.ts'
 import { inTime } from '../request/timeout.ts'
 import { compressed } from '../response/compress.ts'
-import type { Service, ServiceHandler } from '../services.ts'
+import { unknownPathHandler } from '../response/respond.ts'
+import type { Service } from '../services.ts'
 
-/** Where a resource is served. */
 export interface ResourcePath {
-  /** Empty for core. */
+  /** Empty for the core group. */
   readonly group: string
   readonly version: string
   readonly resource: string
 }
 
-/** A resource without namespaces, of which nothing can be written. */
+/** A read-only resource without namespaces. */
 export interface ReadOnlyResource extends ResourcePath {
   readonly get: Endpoint<OneObject>
   readonly list: Endpoint<Everything>
   readonly watch: Endpoint<Everything | OneObject>
 }
 
-/** A resource with namespaces whose objects are computed for each list and exist only there. */
+/** A namespaced resource whose objects are computed on each list and exist only there. */
 export interface ListOnlyResource extends ResourcePath {
   readonly list: Endpoint<Everything | EventCollection>
 }
 
 export type Everything = { readonly kind: 'everything' }
 
-/** The name that probes show while the service is missing. */
+/** The name that probes report while the service is missing. */
 export function readOnlyServiceName({
   group,
   resource,
@@ -35,12 +35,12 @@ export function readOnlyServiceName({
   return group === '' ? resource : `${resource}.${group}`
 }
 
-/** Everything under the path of the resource. Other paths of its group are left to others. */
+/** Serves everything under the path of the resource, but no other paths of its group. */
 export function readOnlyService(options: ReadOnlyResource): Service {
   return serviceOf(options, isUnnamespaced, executor(options))
 }
 
-/** The same for a resource that can only be listed. */
+/** Serves a resource that can only be listed. */
 export function listOnlyService(options: ListOnlyResource): Service {
   const list = inTime(options.list)
   return serviceOf(options, isNamespaced, (request, target, caller) => {
@@ -52,7 +52,7 @@ export function listOnlyService(options: ListOnlyResource): Service {
   })
 }
 
-/** Serves the targets of a resource whose place is of this kind; for any other it is a 404. */
+/** Serves the targets of a resource whose place is of this kind, and a 404 for any other. */
 function serviceOf<At extends Place>(
   path: ResourcePath,
   isServed: (place: Place) => place is At,
@@ -71,7 +71,7 @@ function serviceOf<At extends Place>(
     find: (target) => {
       if (!isOwn(target)) return undefined
       const { place } = target
-      if (place === undefined || !isServed(place)) return unknown
+      if (place === undefined || !isServed(place)) return unknownPathHandler
       const served: EventTarget<At> = { ...target, place }
       return (request, caller) => compressed(request, execute(request, served, caller))
     },
@@ -96,8 +96,4 @@ function isUnnamespaced(place: Place): place is Everything | OneObject {
 
 function isNamespaced(place: Place): place is Exclude<Place, OneObject> {
   return place.kind !== 'unnamespaced'
-}
-
-const unknown: ServiceHandler = async () => {
-  throw unknownPath()
 }

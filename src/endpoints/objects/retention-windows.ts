@@ -23,7 +23,7 @@ export const RETENTION_WINDOWS: ResourcePath = {
   resource: 'retentionwindows',
 }
 
-/** What is kept of a namespace, or of a whole cluster, and for how long. */
+/** How many events of a namespace, or of a whole cluster, are retained, and for how long. */
 export interface WindowStatus {
   readonly cluster: string
   /** Undefined for the whole cluster. */
@@ -32,7 +32,7 @@ export interface WindowStatus {
   readonly bytes: number
   /** When the oldest event was last seen. */
   readonly oldestMs: number | undefined
-  /** Of the rules that can apply, in order. */
+  /** The lifetimes of the rules that can apply, in order. */
   readonly lifetimes: readonly {
     readonly rule: string
     readonly selects: string
@@ -45,30 +45,31 @@ export interface WindowStatus {
         readonly bytes: number | undefined
       }
     | undefined
-  /** Rules that can apply and are not among `lifetimes`. */
+  /** Number of rules that can apply and are not in `lifetimes`. */
   readonly hiddenRules: number
-  /** Events that were deleted because of budgets; undefined when it is not known. */
+  /** Number of events deleted because of budgets; undefined if unknown. */
   readonly evicted: number | undefined
 }
 
-/** Which windows are wanted: of one namespace; or of a cluster, or of all, and all namespaces there. */
+/**
+ * Selects the window of one namespace, or those of one or all clusters and all their namespaces.
+ */
 export interface WindowQuery extends InLane {
   readonly cluster: string | undefined
   readonly namespace: string | undefined
   readonly isSelected: (of: Pick<WindowStatus, 'cluster' | 'namespace'>) => boolean
-  /** At most this many are listed. */
   readonly windowsMax: number
 }
 
 export interface WindowList {
-  /** The first by name. */
+  /** The first ones, sorted by name. */
   readonly windows: readonly WindowStatus[]
-  /** How many more there are. */
+  /** Number of windows that are not listed. */
   readonly hidden: number
 }
 
 export interface WindowStatuses {
-  /** Rejects with `unavailable` while it is not known what is stored. */
+  /** Rejects with `unavailable` until all events are loaded. */
   list(query: WindowQuery): Promise<WindowList>
 }
 
@@ -76,16 +77,16 @@ export interface WindowsOptions {
   readonly statuses: WindowStatuses
   /** The version of memory. */
   readonly version: () => Version
-  /** How many writes to a cluster this replica has refused. */
+  /** Returns the number of writes to a cluster that this replica has refused. */
   readonly refusedIn?: ((cluster: string) => number | undefined) | undefined
 }
 
-/** More windows than this are not listed: they have no pages. */
+/** More windows than this are not listed, since the list has no pages. */
 export const WINDOWS_MAX = 1_000
 
 const versionOffset = '{"metadata":{'.length
 
-/** What is kept of each namespace that has events, and of each cluster, and for how long. */
+/** How far back the events of each namespace and of each cluster go, and why. */
 export function retentionWindows(options: WindowsOptions): ListOnlyResource {
   const { statuses, version, refusedIn } = options
   const names = resourceNames(RETENTION_WINDOWS.group, RETENTION_WINDOWS.resource)
@@ -124,7 +125,7 @@ export function retentionWindows(options: WindowsOptions): ListOnlyResource {
   }
 }
 
-/** Only of a whole cluster. */
+/** Defined only for a whole cluster. */
 function refusedOf(
   { cluster, namespace }: WindowStatus,
   refusedIn: WindowsOptions['refusedIn'],
@@ -140,7 +141,7 @@ function namespaceOf({ place }: ListTarget): string | undefined {
   return 'namespace' in place ? place.namespace : undefined
 }
 
-/** The object of a cluster has its name and no namespace; that of a namespace has its name twice. */
+/** The object of a cluster has no namespace; the one of a namespace has it as its name, too. */
 function objectOf(
   status: WindowStatus & { readonly refused: number | undefined },
   version: Version,
@@ -159,7 +160,7 @@ function objectOf(
   })
 }
 
-/** Nothing else can be selected. */
+/** An object without content, since only names can be selected. */
 function nameOnly(of: Pick<WindowStatus, 'cluster' | 'namespace'>, version: Version): StoredEvent {
   return stored(of, version, {})
 }

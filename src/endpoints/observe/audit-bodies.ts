@@ -4,28 +4,28 @@ import type { Chunk, Request } from '../../http/exchange.ts'
 import { isObject, type Json, memberOf } from '../../lib/json.ts'
 import { parseContentType } from '../request/media-type.ts'
 
-/** Longer bodies are left out, with a mark in the line: one request must not fill the log. */
+/** Longer bodies are omitted and marked as such: one request must not fill the log. */
 export const auditBodyBytesMax: number = 100 * 1024
 
 /** JSON on a single line; undefined for a body that is neither JSON nor YAML. */
-export type KeptBody = string | 'too-long' | undefined
+export type LoggedBody = string | 'too-long' | undefined
 
-export interface KeepOptions {
-  /** The Content-Type header; undefined means JSON. */
+export interface LoggedBodyOptions {
+  /** The Content-Type header. If undefined, the body is JSON. */
   readonly contentType: string | undefined
-  readonly keepsManagedFields: boolean
-  /** The bytes are compressed: only long responses with objects are. */
+  readonly logsManagedFields: boolean
+  /** Whether the bytes are compressed, as those of long responses are. */
   readonly isEncoded?: boolean
 }
 
-export function keptBody(bytes: Chunk, options: KeepOptions): KeptBody {
+export function loggedBody(bytes: Chunk, options: LoggedBodyOptions): LoggedBody {
   const form = formOf(options.contentType)
   if (bytes.length === 0 || form === undefined) return undefined
   if (options.isEncoded === true || bytes.length > auditBodyBytesMax) return 'too-long'
   try {
     const text = typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8')
     const tree: Json = form === 'json' ? JSON.parse(text) : parseYaml(text).value
-    if (!options.keepsManagedFields) dropManagedFields(tree)
+    if (!options.logsManagedFields) dropManagedFields(tree)
     return JSON.stringify(tree)
   } catch {
     // The request with this body was refused, so there is no object to log.
@@ -40,7 +40,7 @@ function formOf(contentType: string | undefined): 'json' | 'yaml' | undefined {
   return /[/+]yaml$/.test(type) ? 'yaml' : undefined
 }
 
-/** Of the object itself, or of each object in a list. */
+/** Changes the object itself, or each object of a list. */
 function dropManagedFields(tree: Json): void {
   if (!isObject(tree)) return
   const items = memberOf(tree, 'items')
@@ -50,7 +50,7 @@ function dropManagedFields(tree: Json): void {
   }
 }
 
-/** Records the body when the handler reads it. The audit log never reads a body itself. */
+/** Records the body when the handler reads it, since the audit log never reads a body itself. */
 export interface ObservedRequest {
   readonly request: Request
   /** Undefined unless the handler has read the whole body. */
@@ -69,7 +69,7 @@ export function observeBody(request: Request): ObservedRequest {
   return { request: observed, bytes: () => seen }
 }
 
-/** Records a stream that passes through it, up to a little more than the audit log keeps. */
+/** Records a stream that passes through it, up to slightly more than the audit log stores. */
 export class ObservedStream {
   readonly #chunks: Buffer[] = []
   #bytes = 0

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { StatusError } from '../../api/status.ts'
 import { readAuditPolicy } from '../../gate/audit/audit-policy.ts'
 import { Auditor } from '../../gate/audit/auditor.ts'
+import { makeRequest } from '../../gate/request.fixture.ts'
 import { readTarget } from '../../gate/target.ts'
 import { type Chunk, ExchangeError, type Request, type Response } from '../../http/exchange.ts'
 import { auditBodyBytesMax } from './audit-bodies.ts'
@@ -12,16 +13,14 @@ const PATH = '/apis/events.k8s.io/v1/namespaces/shop/events'
 const json = { 'content-type': 'application/json' }
 
 function sending(body: string, change: Partial<Request> = {}): Request {
-  return {
+  return makeRequest({
     method: 'POST',
     path: PATH,
-    query: new URLSearchParams(),
     headers: json,
-    peer: { address: '::1', isLoopback: true, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
+    peer: { address: '::1', isLoopback: true },
     body: async () => Buffer.from(body),
     ...change,
-  }
+  })
 }
 
 interface Exchange {
@@ -76,16 +75,16 @@ async function* pieces(...texts: readonly string[]): AsyncGenerator<string> {
 }
 
 describe('audit record', () => {
-  test('bodies are logged as the level says', async () => {
+  test('logs bodies according to the level', async () => {
     const request = sending('{ "note" : "sent" }')
     const response = { body: '{\n  "note": "returned"\n}' }
-    const kept = async (level: string) => {
+    const logged = async (level: string) => {
       const { requestObject, responseObject } = await last({ level, request, response })
       return [requestObject, responseObject]
     }
-    assert.deepEqual(await kept('Metadata'), [undefined, undefined])
-    assert.deepEqual(await kept('Request'), [{ note: 'sent' }, undefined])
-    assert.deepEqual(await kept('RequestResponse'), [{ note: 'sent' }, { note: 'returned' }])
+    assert.deepEqual(await logged('Metadata'), [undefined, undefined])
+    assert.deepEqual(await logged('Request'), [{ note: 'sent' }, undefined])
+    assert.deepEqual(await logged('RequestResponse'), [{ note: 'sent' }, { note: 'returned' }])
   })
 
   test('a body that the handler does not read is not read for the log', async () => {
@@ -102,22 +101,22 @@ describe('audit record', () => {
   })
 
   test('JSON in all its media types and YAML are logged; other and malformed bodies are not', async () => {
-    const kept = async (type: string | undefined, body: string): Promise<Line> => {
+    const logged = async (type: string | undefined, body: string): Promise<Line> => {
       const headers = type === undefined ? {} : { 'content-type': type }
       return (await last({ request: sending(body, { headers }) })).requestObject
     }
-    assert.deepEqual(await kept(undefined, '{"a":1}'), { a: 1 })
-    assert.deepEqual(await kept('application/json; charset=utf-8', '{"a":1}'), { a: 1 })
-    assert.deepEqual(await kept('application/json-patch+json', '[{"op":"remove"}]'), [
+    assert.deepEqual(await logged(undefined, '{"a":1}'), { a: 1 })
+    assert.deepEqual(await logged('application/json; charset=utf-8', '{"a":1}'), { a: 1 })
+    assert.deepEqual(await logged('application/json-patch+json', '[{"op":"remove"}]'), [
       { op: 'remove' },
     ])
-    assert.deepEqual(await kept('application/apply-patch+yaml', 'a: [1]\n'), { a: [1] })
-    assert.deepEqual(await kept('application/yaml', 'a: 1\n'), { a: 1 })
-    assert.equal(await kept('text/plain', '{"a":1}'), undefined)
-    assert.equal(await kept('application/json', '{"a":'), undefined)
-    assert.equal(await kept('application/yaml', 'a: [1\n'), undefined)
-    assert.equal(await kept('application/json', ''), undefined)
-    assert.equal(await kept('application/json', '['.repeat(90_000) + ']'.repeat(9000)), undefined)
+    assert.deepEqual(await logged('application/apply-patch+yaml', 'a: [1]\n'), { a: [1] })
+    assert.deepEqual(await logged('application/yaml', 'a: 1\n'), { a: 1 })
+    assert.equal(await logged('text/plain', '{"a":1}'), undefined)
+    assert.equal(await logged('application/json', '{"a":'), undefined)
+    assert.equal(await logged('application/yaml', 'a: [1\n'), undefined)
+    assert.equal(await logged('application/json', ''), undefined)
+    assert.equal(await logged('application/json', '['.repeat(90_000) + ']'.repeat(9000)), undefined)
   })
 
   test('members with names that every object inherits are logged like others', async () => {
@@ -125,7 +124,7 @@ describe('audit record', () => {
     assert.equal(JSON.stringify(requestObject), '{"__proto__":{"a":1}}')
   })
 
-  test('a body that is too long is left out, and the line is marked', async () => {
+  test('omits a body that is too long, and marks the line', async () => {
     const long = JSON.stringify({ note: 'x'.repeat(auditBodyBytesMax) })
     for (const line of [
       await last({ request: sending(long) }),
@@ -140,7 +139,7 @@ describe('audit record', () => {
     assert.equal((await last({ response: { headers: script } })).annotations, undefined)
   })
 
-  test('managed fields are left out if the policy says so', async () => {
+  test('omits managed fields if the policy says so', async () => {
     const object = { metadata: { name: 'e', managedFields: [{ manager: 'm' }] }, note: 'n' }
     const request = sending(JSON.stringify(object))
     const response = { body: JSON.stringify({ items: [object, 7, object] }) }
@@ -148,8 +147,8 @@ describe('audit record', () => {
     const bare = { metadata: { name: 'e' }, note: 'n' }
     assert.deepEqual(line.requestObject, bare)
     assert.deepEqual(line.responseObject, { items: [bare, 7, bare] })
-    const kept = await last({ request })
-    assert.deepEqual(kept.requestObject, object)
+    const logged = await last({ request })
+    assert.deepEqual(logged.requestObject, object)
   })
 
   test('the line of a create has the generated name', async () => {
@@ -192,7 +191,7 @@ describe('audit record', () => {
     assert.deepEqual(lines.at(-1).requestObject, { kind: 'DeleteOptions' })
   })
 
-  test('a stream that is too long is sent completely and left out of the log', async () => {
+  test('sends a stream that is too long completely, and does not log it', async () => {
     const many = Array.from({ length: 5 }, () => 'x'.repeat(auditBodyBytesMax / 2))
     const { response, lines } = await audited({ response: { body: pieces(...many) } })
     assert.equal((await drain(response.body)).length, 2.5 * auditBodyBytesMax)

@@ -1,33 +1,33 @@
 import { type StatusError, timedOut } from '../../api/status.ts'
-import type { AuditedBodies, AuditTrail } from '../../gate/audit/audit-trail.ts'
+import type { AuditedBodies, AuditTrail } from '../../gate/audit/auditor.ts'
 import type { Chunk, Request, Response } from '../../http/exchange.ts'
 import { ExchangeError, isStream } from '../../http/exchange.ts'
 import {
-  type KeptBody,
-  keptBody,
+  type LoggedBody,
+  loggedBody,
   type ObservedRequest,
   ObservedStream,
   observeBody,
 } from './audit-bodies.ts'
 
-/** The name of an object is within this many bytes from the start of a response. */
+/** The name of an object is within this many bytes of the start of a response. */
 const NAME_WITHIN = 512
-/** The name is the first member of the metadata, or the second after the version. */
+/** The name is the first member of the metadata, or follows the version. */
 const NAME = /"metadata":\s*\{\s*(?:"resourceVersion":\s*"\d+",\s*)?"name":\s*"([a-z0-9.-]+)"/
 const CREATED = 201
 
-/** Why a request failed; `isPanic` for an unexpected error, which is a bug. */
 export interface Failure {
   readonly error: StatusError
+  /** Whether the error is unexpected, which is a bug. */
   readonly isPanic: boolean
 }
 
-/** Follows one request through its handler, and passes to its audit trail what to log. */
+/** Follows one request through its handler, and feeds its audit trail. */
 export class AuditRecord {
   readonly trail: AuditTrail
   readonly #request: Request
   #observed: ObservedRequest | undefined
-  /** A copy, since the headers of the request are freed before a stream ends. */
+  /** A copy, since the request drops its headers before a stream ends. */
   #contentType: string | undefined
   #omitsBodies = false
 
@@ -41,9 +41,9 @@ export class AuditRecord {
     this.#omitsBodies = true
   }
 
-  /** The request for the handler, after the gate has admitted it. */
+  /** Returns the request for the handler, after the gate has admitted it. */
   request(): Request {
-    if (!this.#keepsBodies) return this.#request
+    if (!this.#logsBodies) return this.#request
     this.#observed = observeBody(this.#request)
     this.#contentType = this.#request.headers['content-type']
     return this.#observed.request
@@ -52,7 +52,7 @@ export class AuditRecord {
   /** Records the response, and returns it once it may be sent. */
   async complete(response: Response, failure?: Failure): Promise<Response> {
     const { trail } = this
-    if (!trail.isKept) return response
+    if (!trail.isRecorded) return response
     if (isLate(this.#request)) {
       const error = timedOut({})
       trail.ended({ code: error.code, error })
@@ -69,14 +69,14 @@ export class AuditRecord {
       await trail.written()
       return response
     }
-    if (!trail.keepsResponse) return this.#endingLater(response, () => undefined)
+    if (!trail.logsResponseBody) return this.#endingLater(response, () => undefined)
     const stream = new ObservedStream()
     const observed = { ...response, body: stream.of(body) }
     return this.#endingLater(observed, () => stream.bytes())
   }
 
-  get #keepsBodies(): boolean {
-    return this.trail.keepsRequest && !this.#omitsBodies
+  get #logsBodies(): boolean {
+    return this.trail.logsRequestBody && !this.#omitsBodies
   }
 
   #endingLater(response: Response, bytes: () => Chunk | undefined): Response {
@@ -84,7 +84,7 @@ export class AuditRecord {
       ...response,
       onEnd: (sent) => {
         response.onEnd?.(sent)
-        // The response may have been replaced by another one: the status that was sent counts.
+        // The response may have been replaced by another one, so the status that was sent counts.
         const status = sent.status === 0 ? response.status : sent.status
         this.#end({ ...response, status }, bytes(), undefined)
       },
@@ -98,23 +98,23 @@ export class AuditRecord {
       error: failure?.error,
       isPanic: failure?.isPanic === true,
       createdName: response.status === CREATED ? nameIn(body) : undefined,
-      bodies: this.#keepsBodies ? this.#bodies(response, body) : undefined,
+      bodies: this.#logsBodies ? this.#bodies(response, body) : undefined,
     })
   }
 
   #bodies(response: Response, body: Chunk | undefined): AuditedBodies {
-    const { keepsManagedFields, keepsResponse } = this.trail
+    const { logsManagedFields, logsResponseBody } = this.trail
     const sent = this.#observed?.bytes()
     const request =
       sent === undefined
         ? undefined
-        : keptBody(sent, {
+        : loggedBody(sent, {
             contentType: this.#contentType,
-            keepsManagedFields,
+            logsManagedFields,
           })
     const returned =
-      keepsResponse && body !== undefined
-        ? keptResponse(response, body, keepsManagedFields)
+      logsResponseBody && body !== undefined
+        ? loggedResponse(response, body, logsManagedFields)
         : undefined
     return {
       request: request === 'too-long' ? undefined : request,
@@ -124,12 +124,16 @@ export class AuditRecord {
   }
 }
 
-function keptResponse({ headers }: Response, body: Chunk, keepsManagedFields: boolean): KeptBody {
+function loggedResponse(
+  { headers }: Response,
+  body: Chunk,
+  logsManagedFields: boolean,
+): LoggedBody {
   const isEncoded = headers['content-encoding'] !== undefined
-  return keptBody(body, { contentType: headers['content-type'], keepsManagedFields, isEncoded })
+  return loggedBody(body, { contentType: headers['content-type'], logsManagedFields, isEncoded })
 }
 
-/** The name of a created object, for generated names. */
+/** Finds the name of a created object, which may have been generated. */
 function nameIn(body: Chunk | undefined): string | undefined {
   if (body === undefined) return undefined
   const start =
@@ -141,7 +145,7 @@ function nameIn(body: Chunk | undefined): string | undefined {
   return NAME.exec(start)?.[1]
 }
 
-/** The client has got the response for a timeout instead. */
+/** Returns whether the client got the response for a timeout instead. */
 function isLate({ signal }: Request): boolean {
   return (
     signal.aborted && signal.reason instanceof ExchangeError && signal.reason.kind === 'timeout'

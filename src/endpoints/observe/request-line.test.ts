@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { bearerTokens } from '../../gate/authentication/bearer-token.ts'
-import { alwaysAllow } from '../../gate/authorization/always-allow.ts'
+import { alwaysAllow } from '../../gate/authorization/standing-rights.ts'
 import { Gate } from '../../gate/gate.ts'
 import { RequestLimits } from '../../gate/limits/limits.ts'
-import type { Request } from '../../http/exchange.ts'
+import { makeRequest } from '../../gate/request.fixture.ts'
 import { type LogFields, silentLog } from '../../lib/log/log.ts'
 import { RunQueue } from '../../lib/run-queue.ts'
 import { serve } from '../serve.ts'
@@ -45,15 +45,12 @@ async function linesOf(
     clusterName: 'local',
     isTurningAway: () => false,
   })
-  const request: Request = {
-    method: 'GET',
+  const request = makeRequest({
     path: EVENTS,
     query: new URLSearchParams(query),
     headers: { authorization: 'Bearer very-secret', 'audit-id': 'abc', ...headers },
-    peer: { address: '10.0.0.7', isLoopback: false, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
-  }
+    peer: { address: '10.0.0.7' },
+  })
   await handler(request)
   for (const line of lines) assert.equal(typeof line['ms'], 'number')
   return lines.map(({ ms, ...rest }) => rest)

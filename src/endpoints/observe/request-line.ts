@@ -4,10 +4,9 @@ import type { Request } from '../../http/exchange.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 
-/** The verbosity (`-v`) from which every request is logged. */
+/** The lowest verbosity (`-v`) at which every request is logged. */
 const LEVEL = 3
 
-/** The outcome of a request. */
 export interface Outcome {
   readonly auditId: string
   readonly verb: string
@@ -15,7 +14,7 @@ export interface Outcome {
   readonly ms: number
 }
 
-/** The log line of a request, with its user; never with its query, which may contain secrets. */
+/** The log line of a request. It omits the query, which may contain secrets. */
 export class RequestLine implements Trail {
   readonly #log: Log
   /** Receives the same calls. */
@@ -23,7 +22,7 @@ export class RequestLine implements Trail {
   #sender: User | undefined
   #impersonated: User | undefined
 
-  /** Undefined when requests are not logged: then nothing is recorded either. */
+  /** Returns undefined when requests are not logged. */
   static start(log: Log, next: Trail | undefined): RequestLine | undefined {
     return log.enabled(LEVEL) ? new RequestLine(log, next) : undefined
   }
@@ -47,8 +46,8 @@ export class RequestLine implements Trail {
     this.#next?.decided(decision, reason)
   }
 
-  get isKept(): boolean {
-    return this.#next?.isKept === true
+  get isRecorded(): boolean {
+    return this.#next?.isRecorded === true
   }
 
   write({ method, path, headers, peer }: Request, { auditId, verb, status, ms }: Outcome): void {

@@ -75,7 +75,7 @@ describe('RequestTallies', () => {
     assert.equal(series?.aborted, 1)
   })
 
-  test('failed writes of events are counted by verb and reason, and nothing else is', () => {
+  test('counts only failed writes of events, by verb and reason', () => {
     const tallies = new RequestTallies(['events.k8s.io/v1/events'], rootOf)
     const failed = (method: string, path: string, reason: StatusReason): void => {
       const query = new URLSearchParams()
@@ -103,7 +103,7 @@ describe('RequestTallies', () => {
     )
   })
 
-  test('refused writes are counted for so many clusters only', () => {
+  test('counts refused writes for a limited number of clusters', () => {
     const tallies = new RequestTallies([], rootOf)
     for (let n = 0; n < 300; n++) {
       const path = `/clusters/c${n}/api/v1/namespaces/a/events`

@@ -1,25 +1,25 @@
 /**
- * Counts requests by their labels and outcomes. Requests are far more frequent than scrapes: so a
+ * Counts requests by their labels and outcomes. Requests are far more frequent than scrapes, so a
  * request only increments counters, and metrics are rendered at a scrape.
  */
 import type { StatusReason } from '../../api/status.ts'
 import type { Attributes } from '../../gate/attributes.ts'
 import type { Sent } from '../../http/exchange.ts'
 
-/** In seconds; the buckets of a Kubernetes API server, so that its dashboards fit. */
+/** Seconds. The buckets of a Kubernetes API server, so that its dashboards work. */
 const DURATION_BUCKETS: readonly number[] = [
   0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
   60,
 ]
 const SIZE_BUCKETS: readonly number[] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9]
 
-/** The labels of a request. Only known values, so that clients cannot create series. */
+/** The labels of a request. They have only known values, so that clients cannot create series. */
 export interface RequestLabels {
   readonly verb: string
   readonly group: string
   readonly version: string
   readonly resource: string
-  /** For a path without a resource: its first part, if that is served. */
+  /** The first part of a path that is not a resource, if it is served. */
   readonly subresource: string
   readonly scope: string
 }
@@ -27,36 +27,35 @@ export interface RequestLabels {
 /** The counts of all requests with the same labels. */
 export interface RequestSeries {
   readonly labels: RequestLabels
-  /** The number of responses by status code. */
+  /** Number of responses, keyed by status code. */
   readonly codes: ReadonlyMap<number, number>
   readonly durations: Distribution
   readonly sizes: Distribution
-  /** Requests whose client disconnected before the response. */
+  /** Number of requests whose client disconnected before the response. */
   readonly aborted: number
-  /** Long-running requests in progress. */
+  /** Number of long-running requests in progress. */
   readonly longRunning: number
 }
 
 /** Is called for each request. */
 export interface RequestObserver {
-  /** A long-running response starts. */
+  /** Called when a long-running response starts. */
   begun(attributes: Attributes): void
-  /** A request fails, or its outcome is not known in time. */
+  /** Called when a request fails, or when its outcome is not known in time. */
   failed?(attributes: Attributes, reason: StatusReason): void
-  /** `isLong`: `begun` was called for it. */
+  /** `isLong` says whether `begun` was called for it. */
   ended(
     attributes: Attributes,
     sent: Sent,
     run: { readonly ms: number; readonly isLong: boolean },
   ): void
-  /** What can be said of a request without repeating a text of its client. */
+  /** Labels that contain no text of the client. */
   labelsOf?(attributes: Attributes): RequestLabels | undefined
 }
 
-/** A histogram. */
 export class Distribution {
   readonly bounds: readonly number[]
-  /** The number of values per bucket: up to each bound, and last those above all bounds. */
+  /** Number of values per bucket. The last bucket has the values above all bounds. */
   readonly counts: number[]
   sum = 0
 
@@ -73,7 +72,7 @@ export class Distribution {
   }
 }
 
-/** The verbs as metrics name them. */
+/** The names of verbs in metrics. */
 const VERBS: ReadonlyMap<string, string> = new Map([
   ['get', 'GET'],
   ['head', 'HEAD'],
@@ -88,25 +87,24 @@ const VERBS: ReadonlyMap<string, string> = new Map([
   ['deletecollection', 'DELETECOLLECTION'],
 ])
 
-/** A verb that writes events, as metrics name it, and why such requests failed. */
+/** The reasons why requests with a writing verb failed. */
 export interface RefusedWrites {
   readonly verb: string
   readonly reasons: ReadonlyMap<StatusReason, number>
 }
 
-/** What refuses a write that could be repeated: limits, or a datastore that is full or away. */
+/** Refusals of writes that may succeed later: limits, or a datastore that is full or down. */
 const REFUSALS: readonly StatusReason[] = ['TooManyRequests', 'ServiceUnavailable']
-/** Clients choose names of clusters; those beyond are not counted by name. */
+/** A limit, since clients choose the names of clusters. Further ones are not counted. */
 const CLUSTERS_MAX = 256
 
 const WRITE_VERBS = ['create', 'update', 'patch', 'delete', 'deletecollection'] as const
 
-/** The request counts of one replica. */
 export class RequestTallies implements RequestObserver {
   readonly #resources: ReadonlySet<string>
   readonly #rootOf: (path: string) => string
   readonly #series = new Map<string, Series>()
-  /** The last series of each verb, which is nearly always that of its next request, too. */
+  /** The last series of each verb, which is nearly always that of its next request. */
   readonly #last = new Map<string, Series>()
   readonly #refused = new Map<string, Map<StatusReason, number>>(
     WRITE_VERBS.map((verb) => [verb, new Map()]),
@@ -114,8 +112,8 @@ export class RequestTallies implements RequestObserver {
   readonly #refusedIn = new Map<string, number>()
 
   /**
-   * `resources`: the served ones, each as `group/version/resource`. `rootOf`: the first part of a
-   * path if it is served, else ''.
+   * `resources` are the served ones, each as `group/version/resource`. `rootOf` returns the first
+   * part of a path if it is served, otherwise ''.
    */
   constructor(resources: Iterable<string>, rootOf: (path: string) => string) {
     this.#resources = new Set(resources)
@@ -139,8 +137,8 @@ export class RequestTallies implements RequestObserver {
   }
 
   /**
-   * How many writes of events of a cluster were refused by limits, or by a full datastore; undefined
-   * when this is not counted.
+   * Returns how many writes of events of a cluster were refused by limits or by a full datastore,
+   * or undefined when this is not counted.
    */
   refusedIn(cluster: string): number | undefined {
     const isFull = this.#refusedIn.size >= CLUSTERS_MAX
@@ -177,7 +175,7 @@ export class RequestTallies implements RequestObserver {
     const last = this.#last.get(attributes.verb)
     if (last !== undefined && isOf(last.labels, attributes)) return last
     const series = this.#findSeries(attributes)
-    // Known verbs only: clients send any method.
+    // Only known verbs, since clients send any method.
     if (series.labels.resource !== '') this.#last.set(attributes.verb, series)
     return series
   }
@@ -213,7 +211,7 @@ export class RequestTallies implements RequestObserver {
   }
 }
 
-/** Whether these are the labels of a request, which is for a resource. */
+/** Returns whether a request for a resource has these labels. */
 function isOf(labels: RequestLabels, attributes: Attributes): boolean {
   return (
     attributes.isResource &&

@@ -7,10 +7,9 @@ import type { RecordedSpan } from '../../tracing/trace.ts'
 import type { Sender, Tracer, UndecidedTrace } from '../../tracing/tracer.ts'
 import type { RequestLabels } from './request-tallies.ts'
 
-/** Their `traceparent` decides whether a request is recorded, as in Kubernetes. */
+/** The `traceparent` of these users decides whether a request is recorded, as in Kubernetes. */
 const TRUSTED_GROUPS: ReadonlySet<string> = new Set([MASTERS, 'system:monitoring'])
 
-/** What is known of a request when it has been answered. */
 export interface RequestFacts {
   readonly request: Pick<Request, 'method' | 'headers'>
   readonly auditId: string
@@ -18,15 +17,15 @@ export interface RequestFacts {
   readonly labels: RequestLabels | undefined
 }
 
-/** A client whose credentials are missing, wrong or not checked. */
+/** A client whose credentials are missing, invalid or unchecked. */
 const UNKNOWN: Sender = { isKnown: false, isTrusted: false }
 
 /**
- * What is recorded of a request by its way through serve.ts: one span for the whole of it, and one
- * for each step. Whether it is recorded at all is decided when its user is known.
+ * Records the path of a request through serve.ts: one span for all of it, and one for each step.
+ * Whether it is recorded at all is decided when its user is known.
  */
 export class RequestTrace {
-  /** Undefined once it is decided. */
+  /** Undefined once this is decided. */
   #undecided: UndecidedTrace | undefined
   #isKnown = false
   /** Undefined when the request is not recorded. */
@@ -34,7 +33,7 @@ export class RequestTrace {
   /** The step in progress. */
   #step: Span | undefined
 
-  /** Undefined, as nearly always, when the request is certainly not recorded. */
+  /** Returns undefined when the request is certainly not recorded, as for nearly all requests. */
   static begin(tracer: Tracer | undefined, { headers }: Request): RequestTrace | undefined {
     const trace = tracer?.begin(headers['traceparent'])
     return trace && new RequestTrace(trace)
@@ -44,7 +43,7 @@ export class RequestTrace {
     this.#undecided = undecided
   }
 
-  /** The user is known. */
+  /** Called when the user is known. */
   authenticated({ origin, groups }: User): void {
     this.#isKnown = !groups.includes(UNAUTHENTICATED)
     this.#decide({
@@ -54,18 +53,18 @@ export class RequestTrace {
     this.#root?.firstChild('authentication').end()
   }
 
-  /** Ends the step in progress, and begins the next. */
+  /** Ends the step in progress and begins the next one. */
   step(name: string): void {
     this.#begin(name)
   }
 
-  /** The request has a slot. Returns the span of which the handler's work is a part. */
+  /** Called when the request has a slot. Returns the parent span of the handler's work. */
   admitted(): Span | undefined {
     this.#begin(undefined)
     return this.#root
   }
 
-  /** The request failed in the step in progress. */
+  /** Called when the request fails in the step in progress. */
   failed(error: unknown): void {
     if (this.#undecided !== undefined) {
       this.#decide(UNKNOWN)
@@ -75,7 +74,7 @@ export class RequestTrace {
     this.#step = undefined
   }
 
-  /** The response is about to be sent. A watch ends here, once its initial events are sent. */
+  /** Called before the response is sent. A watch ends once its initial events are sent. */
   responding(response: Response, facts: RequestFacts): void {
     this.#begin(undefined)
     this.#decide(UNKNOWN)
@@ -87,7 +86,7 @@ export class RequestTrace {
     else void response.settled.then(() => this.#end(response.status))
   }
 
-  /** Nothing more will be sent. */
+  /** Called when nothing more will be sent. */
   ended({ status, bytes }: Sent): void {
     this.#root?.set('http.response.body.size', bytes)
     this.#end(status)
@@ -103,7 +102,7 @@ export class RequestTrace {
     this.#step = name === undefined ? undefined : this.#root?.child(name)
   }
 
-  /** With the status that was sent, 0 if the client disconnected before. The first call counts. */
+  /** `status` is 0 if the client disconnected before the response. Only the first call counts. */
   #end(status: number): void {
     this.#begin(undefined)
     if (status !== 0) this.#root?.set('http.response.status_code', status)
@@ -121,10 +120,10 @@ function isTrusted(group: string): boolean {
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
 
-/** A list or watch of one name is still one of a collection. */
+/** Verbs on a collection, even if the selector requires one name. */
 const COLLECTIVE: ReadonlySet<string> = new Set(['list', 'watch'])
 
-/** Texts of an unknown client are left out: its audit id, unless it is ours, and the namespace. */
+/** Omits texts of an unknown client: its audit id, unless it is ours, and the namespace. */
 function describe(
   span: RecordedSpan,
   { request: { method, headers }, auditId, attributes, labels }: RequestFacts,
@@ -144,7 +143,7 @@ function describe(
   if (isKnown && isDnsLabel(attributes.namespace)) span.set('namespace', attributes.namespace)
 }
 
-/** The path of a Kubernetes API server's spans, without names; '' for a path that is not served. */
+/** The route in the spans of a Kubernetes API server; '' for a path that is not served. */
 function routeOf(labels: RequestLabels, attributes: Attributes): string {
   const { group, version, resource, subresource } = labels
   if (resource === '' || !attributes.isResource) return subresource

@@ -7,21 +7,21 @@ import { truncate } from '../../lib/text/truncate.ts'
 import { dryRunErrors, readInteger, readText } from './query-values.ts'
 
 /**
- * How to delete an event. The grace period and the propagation policy are checked and then ignored:
- * an event is deleted at once and owns no other objects.
+ * The grace period and the propagation policy are checked and then ignored: an event is deleted at
+ * once and owns no other objects.
  */
 export interface DeleteOptions {
   readonly isDryRun: boolean
   readonly preconditions: DeletePreconditions
-  /** Changes only the status code of the response for an event that finalizers keep. */
+  /** Changes only the status code of the response when finalizers prevent the delete. */
   readonly orphanDependents: boolean | undefined
 }
 
 const defaults: DeleteOptions = { isDryRun: false, preconditions: {}, orphanDependents: undefined }
 
 /**
- * Reads the options from the body; without a body, from the query. `dryRun` counts in either place:
- * to delete an event that was meant as a dry run would be the worse mistake. Throws a 400 for
+ * Reads the options from the body or, without one, from the query. `dryRun` counts in either place:
+ * deleting an event that was meant as a dry run would be the worse mistake. Throws a 400 for
  * options that cannot be parsed and a 422 for invalid ones.
  */
 export function readDeleteOptions(
@@ -46,7 +46,7 @@ export function readDeleteOptions(
   return { isDryRun: dryRuns.length > 0, preconditions, orphanDependents }
 }
 
-/** All options in the query, except `dryRun`. */
+/** Reads all options in the query except `dryRun`. */
 function inQuery(query: URLSearchParams): DecodedDeleteOptions {
   return {
     gracePeriodSeconds: readInteger(query, 'gracePeriodSeconds'),

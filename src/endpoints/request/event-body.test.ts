@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StatusError } from '../../api/status.ts'
+import { makeRequest } from '../../gate/request.fixture.ts'
 import type { Request } from '../../http/exchange.ts'
 import { checkName, receiveBody, receiveBytes, yieldIfLong } from './event-body.ts'
 
 function request(body: Buffer, headers: Request['headers'] = {}): Request {
-  return {
+  return makeRequest({
     method: 'POST',
     path: '',
-    query: new URLSearchParams(),
     headers,
-    peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
+    peer: { isLoopback: true },
     body: async () => body,
-  }
+  })
 }
 
 test('smaller-bodies: a body that is too large for the datastore is refused before it is decoded', async () => {

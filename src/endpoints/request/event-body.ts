@@ -1,4 +1,4 @@
-/** Events in request bodies: decodes them, compares them with the path, and collects warnings. */
+/** Decodes events in request bodies, compares them with the path, and collects warnings. */
 import { setImmediate } from 'node:timers/promises'
 import type { Event } from '../../api/event.ts'
 import type { EventGroup } from '../../api/event-groups.ts'
@@ -19,12 +19,12 @@ import { type BodyMediaType, bodyMediaType } from './negotiate.ts'
 import type { FieldValidation } from './write-options.ts'
 
 /**
- * What one write to the datastore can hold; the largest events in practice are a third of it.
- * Parsing a larger body would block the event loop for too long.
+ * The maximum of one write to the datastore. The largest events in practice are a third of it, and
+ * parsing a larger body would block the event loop for too long.
  */
 const BODY_BYTES_MAX = 1024 * 1024
 
-/** Few events are longer than a tenth of this; parsing this much takes some milliseconds. */
+/** Few events are longer than a tenth of this. Parsing this much takes some milliseconds. */
 const LONG_BYTES = 128 * 1024
 
 const DECODERS: Readonly<
@@ -37,7 +37,7 @@ export interface SentEvent {
   readonly warnings: readonly string[]
 }
 
-/** A body whose media type is supported, not yet decoded. */
+/** An undecoded body with a supported media type. */
 export interface SentBody {
   readonly bytes: Buffer
   readonly mediaType: BodyMediaType
@@ -48,7 +48,7 @@ export async function receiveBody(request: Request): Promise<SentBody> {
   return { mediaType, bytes: withinLimit(await receive(request)) }
 }
 
-/** The body of a write: an event, a patch or delete options. Rejects with 413 if it is too large. */
+/** Receives an event, a patch or delete options. Rejects with 413 if the body is too large. */
 export async function receiveBytes(request: Request): Promise<Buffer> {
   return withinLimit(await receive(request))
 }
@@ -63,7 +63,7 @@ function withinLimit(bytes: Buffer): Buffer {
   throw entityTooLarge(`limit is ${BODY_BYTES_MAX}`, undefined)
 }
 
-/** Throws a 415: a compressed body would fail as malformed JSON, which hides the real mistake. */
+/** Throws a 415 for a compressed body, which would otherwise be reported as malformed JSON. */
 function checkEncoding({ headers }: Request): void {
   const coding = headers['content-encoding'] ?? ''
   if (coding === '' || coding.toLowerCase() === 'identity') return
@@ -74,8 +74,8 @@ function checkEncoding({ headers }: Request): void {
 }
 
 /**
- * Yields to the event loop after a long body: parsing it took a while, the next step takes as long
- * again, and other requests wait.
+ * Yields to the event loop after a long body, since parsing it took a while, the next step takes as
+ * long again, and other requests wait.
  */
 export function yieldIfLong(bytes: Buffer): Promise<void> | undefined {
   return bytes.length > LONG_BYTES ? setImmediate() : undefined
@@ -92,7 +92,7 @@ export function readSentEvent(
   return acceptedEvent(decoded, options.fieldValidation)
 }
 
-/** Turns problems into warnings, if requested. `when`: the step that caused them. */
+/** Turns problems into warnings if requested. `when` names the step that caused them. */
 export function acceptedEvent(
   decoded: DecodedEvent,
   fieldValidation: FieldValidation,
@@ -111,7 +111,7 @@ function warningsOf(problems: readonly string[], warning: string | undefined): r
   return warning === undefined ? problems : [...problems, warning]
 }
 
-/** The event in the namespace of the path, which the body may repeat but not contradict. */
+/** Sets the namespace of the path, which the body may repeat but not contradict. */
 export function placedIn(namespace: string, event: Event): Event {
   const sent = event.metadata.namespace
   if (sent === namespace) return event
@@ -123,7 +123,7 @@ export function placedIn(namespace: string, event: Event): Event {
   return { ...event, metadata: { ...event.metadata, namespace } }
 }
 
-/** Throws a 400 unless the body of a change has the name in the path. */
+/** Throws a 400 unless the body has the name in the path. */
 export function checkName(event: Event, name: string): void {
   const sent = event.metadata.name
   if (sent === name) return

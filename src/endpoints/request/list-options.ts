@@ -15,16 +15,16 @@ import type { ListRequest, VersionMatch } from '../../registry/read/list-positio
 import { type ListOptionLabels, readOptionLabels } from './option-labels.ts'
 import { readInteger, readText } from './query-values.ts'
 
-/** The options of a list, watch or collection delete, checked as far as the query allows. */
+/** The options of a list, watch or collection delete, checked as far as possible without state. */
 export interface ListOptions extends ListRequest, ListOptionLabels {
   readonly labelSelector: LabelSelector
   readonly fieldSelector: readonly FieldRequirement[]
   /** The texts that both selectors were parsed from. */
   readonly selectorTexts: readonly string[]
-  /** For a watch: whether the existing events come first, with a bookmark after the last one. */
+  /** Whether a watch begins with the existing events and a bookmark after the last one. */
   readonly sendInitialEvents: boolean | undefined
   readonly allowWatchBookmarks: boolean
-  /** For a watch. Undefined: the server decides. Less than 0: the watch ends at once. */
+  /** The lifetime of a watch. If undefined, the server decides; if negative, it ends at once. */
   readonly timeoutSeconds: number | undefined
 }
 
@@ -64,9 +64,9 @@ export function readListOptions(target: ListTarget): ListOptions {
   }
 }
 
-/** The options that select a state; they depend on each other. */
+/** The options that select a state. They depend on each other. */
 interface StateOptions {
-  /** Only by the query: on a watch path without `watch=true`, the rules for a list apply. */
+  /** Set by the query alone: on a watch path without `watch=true`, the rules for lists apply. */
   readonly isWatch: boolean
   readonly resourceVersion: string
   readonly match: string
@@ -152,7 +152,7 @@ function matchUnsupported(match: string, supported: readonly string[]): FieldErr
   return unsupportedField('resourceVersionMatch', goQuote(truncate(match)), supported)
 }
 
-/** A namespace of all clusters is no range of keys, so it is selected like a field. */
+/** A namespace of all clusters is not a range of keys, so it is selected like a field. */
 function withNamespaceOfPath(
   fields: readonly FieldRequirement[],
   namespace: string | undefined,
@@ -161,7 +161,7 @@ function withNamespaceOfPath(
   return [...fields, { field: 'metadata.namespace', operator: '=', value: namespace }]
 }
 
-/** With a name in the path, a selector must repeat that name, and may add other requirements. */
+/** If the path has a name, a selector must repeat it, and may add other requirements. */
 function withNameOfPath(
   fields: readonly FieldRequirement[],
   name: string | undefined,

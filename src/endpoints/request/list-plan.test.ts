@@ -54,14 +54,14 @@ describe('listPlan', () => {
     })
   })
 
-  test('continue tokens are relative to the scope of the path, also with a narrower selector', () => {
+  test('makes continue tokens relative to the scope of the path, even with a narrower selector', () => {
     assert.deepEqual(selected(everything, 'metadata.namespace=b').tokenScope, {
       cluster: 'local',
       namespace: undefined,
     })
   })
 
-  test('the label limit decides alone: a smaller page would be the last one, too', () => {
+  test('ignores the parameter limit if there is the label, since a smaller page would also be the last one', () => {
     for (const limit of ['1', '500', '0']) {
       const { limit: size, isOnlyPage } = query(collection, { limit, fieldSelector: 'limit=20' })
       assert.deepEqual({ size, isOnlyPage }, { size: 20, isOnlyPage: true })
@@ -70,7 +70,7 @@ describe('listPlan', () => {
     assert.equal(query(collection, {}).limit, undefined)
   })
 
-  test('durations are before the clock of the request', () => {
+  test('counts durations back from the clock of the request', () => {
     const target = targetOf(collection, { fieldSelector: 'since=20m' })
     assert.equal(listPlan(target, { nowMs: 2_000_000 }).selector?.requires?.sinceMs, 800_000)
     const watched = watchPlan(target, { ...bounds, now: () => 3_000_000 })

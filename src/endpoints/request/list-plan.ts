@@ -1,4 +1,4 @@
-/** Turns a path and its options into the plan of a list or a watch: scope, selector and version. */
+/** Plans a list or a watch from its path and options: scope, selector and version. */
 import { ALL_CLUSTERS } from '../../gate/attributes.ts'
 import { ownText } from '../../lib/text/own-text.ts'
 import { eventSelector, namedBy, type SharedSelectors } from '../../registry/read/event-selector.ts'
@@ -13,7 +13,7 @@ import { beginning, isAfter, type Version } from '../../storage/resource-version
 import type { EventScope, EventSelector } from '../../storage/storage.ts'
 import { type ListTarget, readListOptions } from './list-options.ts'
 
-/** Matches nothing: names begin with a letter or a digit. */
+/** Matches nothing, since names begin with a letter or a digit. */
 const emptyScope: EventScope = { cluster: '.', namespace: undefined }
 
 /** Throws a 400 or a 422 when the options of the request are invalid. */
@@ -26,7 +26,7 @@ export function listPlan(
   const { labelSelector, fieldSelector, limit, listMax } = options
   const named = namedBy(fieldSelector)
   const scope = narrowed(pathScope, named)
-  // At most one event has this name, so limit and continue token are ignored.
+  // At most one event has this name, so the limit and the continue token are ignored.
   const isSingle = named.name !== undefined && scope.namespace !== undefined
   const position = listPosition(pathScope, isSingle ? { ...options, limit: 0 } : options, {
     order,
@@ -38,21 +38,20 @@ export function listPlan(
     selector: eventSelector(labelSelector, fieldSelector, position.nowMs),
     ...position,
     ...(isSingle ? { after: undefined } : undefined),
-    // A smaller page would be the last one, too, and lose what was asked for.
+    // A smaller page would also be the last one, and lose events that were requested.
     limit: isSingle ? undefined : (listMax ?? (limit === 0 ? undefined : limit)),
     isOnlyPage: listMax !== undefined,
   }
 }
 
-/** Where a watch starts, what it selects, and how long it lasts. */
 export interface WatchPlan {
   readonly scope: EventScope
   readonly selector: EventSelector | undefined
-  /** The list of existing events that is sent first. */
+  /** The list of existing events, which is sent first. */
   readonly initial: Omit<ListQuery, 'signal' | 'lane'> | undefined
   /** Whether a bookmark marks the end of the existing events. */
   readonly hasInitialBookmark: boolean
-  /** Without initial events: send changes after this version. Undefined: from now on. */
+  /** Changes after this version are sent, if there are no initial events. Undefined means now. */
   readonly from: Version | undefined
   readonly hasBookmarks: boolean
   readonly lifetimeMs: number
@@ -92,7 +91,8 @@ export function watchPlan(
           at: undefined,
           after: undefined,
           notOlderThan: version,
-          // Kept as long as the watch, so without leading zeros, of which a client may send thousands.
+          // Retained as long as the watch, so leading zeros are dropped: a client may send
+          // thousands.
           versionText: ownText(options.resourceVersion.replace(/^0+(?=\d)/, '')),
           limit: undefined,
           order: 'key',
@@ -107,13 +107,15 @@ export function watchPlan(
   }
 }
 
-/** A namespace of all clusters is not a scope; `readListOptions` makes it a field requirement. */
+/** A namespace of all clusters is not a scope. `readListOptions` makes it a field requirement. */
 export function scopeOf({ cluster, place }: ListTarget): EventScope {
   if (cluster === ALL_CLUSTERS) return allEvents
   return { cluster, namespace: 'namespace' in place ? ownText(place.namespace) : undefined }
 }
 
-/** Narrows a scope to the namespace that a selector requires; nothing if that is impossible. */
+/**
+ * Narrows a scope to the namespace that a selector requires, or to nothing if that is impossible.
+ */
 function narrowed(scope: EventScope, named: ReturnType<typeof namedBy>): EventScope {
   if (named.isImpossible) return emptyScope
   if (named.namespace === undefined || named.namespace === scope.namespace) return scope
@@ -121,7 +123,9 @@ function narrowed(scope: EventScope, named: ReturnType<typeof namedBy>): EventSc
   return scope.namespace === undefined ? { ...scope, namespace: named.namespace } : emptyScope
 }
 
-/** Without a shorter timeout, the end is random, so that not all watches reconnect at once. */
+/**
+ * Random unless the client sent a shorter timeout, so that watches do not all reconnect at once.
+ */
 function lifetimeMs(timeoutSeconds: number | undefined, watchMsMax: number): number {
   const requestedMs = Math.max(0, timeoutSeconds ?? Number.POSITIVE_INFINITY) * 1000
   return requestedMs <= watchMsMax ? requestedMs : (watchMsMax / 2) * (1 + Math.random())

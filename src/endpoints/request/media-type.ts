@@ -1,11 +1,11 @@
 /** The syntax of the Accept and Content-Type headers. */
 
-/** Limits the clauses of a header and the parameters of a clause: ten times what browsers send. */
+/** The maximum of clauses and of parameters per clause: ten times what browsers send. */
 const PARTS_MAX = 100
 
-/** One clause of an Accept header: a media range with its parameters. */
+/** A media range of an Accept header, with its parameters. */
 export interface AcceptClause {
-  /** Lower case, `*` for any. */
+  /** Lower case; `*` for any. */
   readonly type: string
   readonly subtype: string
   readonly quality: number
@@ -18,9 +18,9 @@ export interface AcceptParameter {
 }
 
 /**
- * The clauses of an Accept header, the most preferred first: by quality, then exact types before
- * ranges, then in the order sent. Ignores clauses without a type, clauses with quality 0, and all
- * after the first hundred.
+ * Returns the clauses of an Accept header, the most preferred first: by quality, then exact types
+ * before ranges, then in the order sent. Ignores clauses without a type, clauses with quality 0,
+ * and all after the first hundred.
  */
 export function parseAccept(header: string): readonly AcceptClause[] {
   const clauses: AcceptClause[] = []
@@ -50,7 +50,7 @@ function parseClause(text: string): AcceptClause | undefined {
   return { type, subtype, quality, parameters }
 }
 
-/** An invalid quality counts as 1: a client that lists a type wants it. */
+/** An invalid quality counts as 1, since a client that lists a type wants it. */
 function parseQuality(text: string): number {
   const quality = text === '' ? Number.NaN : Number(text)
   return Number.isNaN(quality) ? 1 : quality
@@ -69,7 +69,9 @@ const mediaType: RegExp = new RegExp(
   `^\\s*(${token}/${token})\\s*(?:;\\s*${token}=(?:${token}|"(?:[^"\\\\]|\\\\.)*")\\s*)*(?:;\\s*)?$`,
 )
 
-/** The bare type of a Content-Type header in lower case; undefined when the header is malformed. */
+/**
+ * Returns the bare type of a Content-Type header in lower case, or undefined if it is malformed.
+ */
 export function parseContentType(header: string): string | undefined {
   return mediaType.exec(header)?.[1]?.toLowerCase()
 }

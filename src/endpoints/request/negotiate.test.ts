@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { StatusError } from '../../api/status.ts'
+import { makeRequest } from '../../gate/request.fixture.ts'
 import type { Request } from '../../http/exchange.ts'
 import {
   bodyMediaType,
@@ -26,15 +27,7 @@ const partial = 'application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io'
 const partialList = 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io'
 
 function requestWith(headers: Record<string, string>, query = ''): Request {
-  return {
-    method: 'GET',
-    path: '/',
-    query: new URLSearchParams(query),
-    headers,
-    peer: { address: '', isLoopback: false, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
-  }
+  return makeRequest({ query: new URLSearchParams(query), headers })
 }
 
 function refusal(act: () => unknown): { code: number; message: string; details: unknown } {
@@ -217,7 +210,7 @@ describe('negotiateWatch', () => {
     assert.equal(refusal(() => negotiateWatch(requestWith({ accept: partialList }))).code, 406)
   })
 
-  it('a watch in YAML is refused, also when JSON is the second choice', () => {
+  it('refuses a watch in YAML, even if JSON is the second choice', () => {
     for (const accept of ['application/yaml', 'application/yaml, application/json']) {
       assert.equal(refusal(() => negotiateWatch(requestWith({ accept }))).message, streamText)
     }

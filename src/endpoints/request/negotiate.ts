@@ -1,9 +1,9 @@
 /**
- * Negotiates the formats of responses and request bodies. This happens before anything is read or
- * written, so that a 406 has changed nothing.
+ * Negotiates the formats of responses and request bodies, before anything is read or written, so
+ * that a 406 changes nothing.
  *
- * There are two steps, each with its own error message. The first looks at the bare types of the
- * Accept header; the second at its clauses, best first, with their parameters.
+ * There are two steps, each with its own error message. The first one examines the bare types of
+ * the Accept header, the second one its clauses with their parameters, best first.
  */
 import { badRequest, StatusError } from '../../api/status.ts'
 import type { DocumentFormat } from '../../codec/document.ts'
@@ -17,20 +17,20 @@ import type { Request } from '../../http/exchange.ts'
 import { goQuote } from '../../lib/go/go-quote.ts'
 import { type AcceptClause, parseAccept, parseContentType } from './media-type.ts'
 
-/** In order of preference: a range gets the first type that it covers. */
+/** Sorted by preference. A range gets the first type that it covers. */
 const offered = ['application/json', 'application/yaml', PROTOBUF] as const
 const objectTypes: readonly string[] = offered
 const streamTypes = ['application/json;stream=watch', `${PROTOBUF};stream=watch`]
 const listTypes = [...objectTypes, ...streamTypes]
 
-/** For a response with one event. */
+/** Negotiates a response with one event. */
 export function negotiateObject(request: Request): Representation {
   const chosen = negotiate(request, objectTypes)
   if (chosen.conversion?.kind === 'PartialObjectMetadataList') throw notAList()
   return representation(request, chosen)
 }
 
-/** For a response with a list of events. */
+/** Negotiates a response with a list of events. */
 export function negotiateList(request: Request): Representation {
   const chosen = negotiate(request, listTypes)
   if (chosen.conversion?.kind === 'PartialObjectMetadata') {
@@ -39,7 +39,7 @@ export function negotiateList(request: Request): Representation {
   return representation(request, chosen)
 }
 
-/** For a watch: one JSON object per line, never indented, or protobuf. */
+/** Negotiates a watch: one JSON object per line, never indented, or protobuf. */
 export function negotiateWatch(request: Request): Representation {
   const chosen = negotiate(request, listTypes)
   if (chosen.mediaType === 'application/yaml') throw notAccepted(streamTypes)
@@ -47,13 +47,13 @@ export function negotiateWatch(request: Request): Representation {
   return { ...representation(request, chosen), isPretty: false }
 }
 
-/** For a Status, or another document that is not an event: these are never converted. */
+/** Negotiates a Status, or another document that is not an event. These are never converted. */
 export function negotiateDocument(request: Request): DocumentFormat {
   const { mediaType, isPretty } = negotiate(request, objectTypes)
   return { mediaType, isPretty: isPretty || wantsPretty(request) }
 }
 
-/** For an error response. It never fails: when no format is acceptable, it is indented JSON. */
+/** Negotiates an error response. Never fails: if no format is acceptable, it is indented JSON. */
 export function errorForm(request: Request): DocumentFormat {
   const { accept } = request.headers
   const chosen = isAnything(accept) ? plainJson : choose(parseAccept(accept))
@@ -63,7 +63,7 @@ export function errorForm(request: Request): DocumentFormat {
 
 export type BodyMediaType = 'json' | 'yaml' | 'protobuf'
 
-/** The format of a body that is not a patch. */
+/** Returns the format of a body that is not a patch. */
 export function bodyMediaType(request: Request): BodyMediaType {
   const header = request.headers['content-type']
   if (header === undefined || header === '' || header === 'application/json') return 'json'
@@ -82,7 +82,6 @@ export function bodyMediaType(request: Request): BodyMediaType {
   }
 }
 
-/** The kind of a patch. */
 export type PatchFormat = (typeof patchFormats)[keyof typeof patchFormats]
 
 const patchFormats = {
@@ -92,14 +91,16 @@ const patchFormats = {
   'application/apply-patch+yaml': 'apply',
 } as const
 
-/** The kind of patch in a body. Checked before the format of the response. */
+/** Returns the kind of patch in a body. Checked before the format of the response. */
 export function patchFormat(request: Request): PatchFormat {
   const type = parseContentType(request.headers['content-type'] ?? '') ?? ''
   if (Object.hasOwn(patchFormats, type)) return patchFormats[type as keyof typeof patchFormats]
   throw new StatusError('UnsupportedMediaType', '415: Unsupported Media Type', { details: {} })
 }
 
-/** `?pretty=true`, or a client that shows responses to people, unless it sent `pretty=false`. */
+/**
+ * True for `?pretty=true`, and without that parameter for clients that show responses to people.
+ */
 export function wantsPretty(request: Request): boolean {
   const sent = request.query.get('pretty') ?? ''
   if (sent !== '') return /^(1|t|true)$/i.test(sent)
@@ -148,7 +149,7 @@ function isAnything(accept: string | undefined): accept is undefined | PlainAcce
 
 type PlainAccept = '' | '*/*' | 'application/json'
 
-/** Whether the clause covers one of the types that the error messages name. */
+/** Returns whether the clause covers one of the types that the error messages name. */
 function isKnown(clause: AcceptClause): boolean {
   return objectTypes.some((type) => matches(clause, type))
 }
@@ -159,7 +160,7 @@ function matches(clause: AcceptClause, mediaType: string): boolean {
   return subtype === '*' ? mediaType.startsWith(`${type}/`) : mediaType === `${type}/${subtype}`
 }
 
-/** The best supported format: clauses in the client's order of preference. */
+/** Returns the best supported format, in the client's order of preference. */
 function choose(clauses: readonly AcceptClause[]): Chosen | undefined {
   for (const clause of clauses) {
     for (const mediaType of offered) {
@@ -170,7 +171,7 @@ function choose(clauses: readonly AcceptClause[]): Chosen | undefined {
   return undefined
 }
 
-/** Undefined when this type does not support a parameter of the clause. */
+/** Returns undefined when this type does not support a parameter of the clause. */
 function accepted(
   clause: AcceptClause,
   mediaType: Representation['mediaType'],

@@ -1,4 +1,4 @@
-/** Options of lists that this server adds. They may be sent as field labels, for kubectl. */
+/** Options of lists that only this server has. kubectl can send them as field labels. */
 import type { OptionName } from '../../api/selectors/field-selector.ts'
 import { badRequest } from '../../api/status.ts'
 import type { ResourceTarget } from '../../gate/target.ts'
@@ -6,7 +6,7 @@ import { truncate } from '../../lib/text/truncate.ts'
 import type { ListOrder } from '../../storage/storage.ts'
 
 export interface ListOptionLabels {
-  /** By when events were last seen. Undefined: not sent. */
+  /** The order by time last seen. Undefined if not sent. */
   readonly order: ListOrder | undefined
   /** The label `limit`: the list has at most this many events, and no further page. */
   readonly listMax: number | undefined
@@ -31,7 +31,7 @@ export function readOptionLabels(
   }
 }
 
-/** The label, not the parameter, which kubectl sends by itself. */
+/** Reads the label, not the parameter, which kubectl sends by itself. */
 export function readLimitLabel({ options }: Pick<OptionsTarget, 'options'>): number | undefined {
   const text = options.find(({ name }) => name === 'limit')?.value
   if (text === undefined) return undefined
@@ -42,7 +42,7 @@ export function readLimitLabel({ options }: Pick<OptionsTarget, 'options'>): num
   )
 }
 
-/** A parameter that may be a field label. Undefined when it was not sent. */
+/** Reads a parameter that may be a field label. Returns undefined if it was not sent. */
 export function readOption(
   { query, options }: OptionsTarget,
   name: OptionName,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { queryBoolean } from '../../api/query-boolean.ts'
-import { readGetOptions } from './get-options.ts'
 import { readInteger, readText, readTimeoutMs } from './query-values.ts'
 
 const query = (text: string): URLSearchParams => new URLSearchParams(text)
@@ -52,7 +51,7 @@ test('readInteger: anything else is a 400 with the error of Go', () => {
   }
 })
 
-test('readTimeoutMs: 0 and less mean no timeout of the client', () => {
+test('readTimeoutMs: 0 or less means that the client has no timeout', () => {
   assert.equal(readTimeoutMs(query('timeout=5s')), 5000)
   assert.equal(readTimeoutMs(query('timeout=1ns')), 0.000001)
   assert.equal(readTimeoutMs(query('timeout=2562047h')), 2_147_483_647)
@@ -78,22 +77,4 @@ test('readTimeoutMs: an invalid duration is a 400 with the error of Go', () => {
     () => readTimeoutMs(long),
     (error: Error) => error.message.length < 400,
   )
-})
-
-test('readGetOptions: a version is passed on, and export is refused', () => {
-  assert.deepEqual(readGetOptions(query('')), { resourceVersion: '' })
-  assert.deepEqual(readGetOptions(query('resourceVersion=5&resourceVersionMatch=Exact')), {
-    resourceVersion: '5',
-  })
-  assert.deepEqual(readGetOptions(query('export=false')), { resourceVersion: '' })
-  for (const text of ['export', 'export=true', 'export=1']) {
-    assert.throws(
-      () => readGetOptions(query(text)),
-      {
-        code: 400,
-        message: 'the export parameter, deprecated since v1.14, is no longer supported',
-      },
-      text,
-    )
-  }
 })

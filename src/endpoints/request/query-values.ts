@@ -1,8 +1,7 @@
 /**
- * Reads the values in a query. If a parameter is sent several times, the first one counts; unknown
+ * Reads the values of a query. If a parameter is sent several times, the first one counts. Unknown
  * parameters are ignored.
  */
-
 import { badRequest } from '../../api/status.ts'
 import { type FieldError, unsupportedField } from '../../api/validation/field-error.ts'
 import { DurationError, parseDuration } from '../../lib/go/duration.ts'
@@ -10,16 +9,16 @@ import { int64Problem, parseInt64 } from '../../lib/go/go-integer.ts'
 import { goQuote } from '../../lib/go/go-quote.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 
-/** Node fires a timer with a longer delay at once. */
+/** Node's maximum timer delay. A longer timer fires at once. */
 const timerMsMax = 2 ** 31 - 1
 
-/** Empty when it was not sent. */
+/** Returns '' if it was not sent. */
 export function readText(query: URLSearchParams, name: string): string {
   return query.get(name) ?? ''
 }
 
 /**
- * Undefined when it was not sent. Accepts 64-bit integers; one that a number cannot represent
+ * Returns undefined if it was not sent. Accepts 64-bit integers; one that a number cannot represent
  * becomes the nearest safe integer.
  */
 export function readInteger(query: URLSearchParams, name: string): number | undefined {
@@ -37,8 +36,8 @@ export function dryRunErrors(values: readonly string[]): readonly FieldError[] {
 }
 
 /**
- * The client's own timeout, from the parameter `timeout`; at most the longest delay of a timer.
- * Undefined when nothing, 0 or less was sent: then the timeout of the server applies.
+ * Reads the client's own timeout, capped at the maximum timer delay. Returns undefined if it is
+ * missing or not positive: then the timeout of the server applies.
  */
 export function readTimeoutMs(query: URLSearchParams): number | undefined {
   const text = readText(query, 'timeout')
@@ -55,7 +54,7 @@ export function readTimeoutMs(query: URLSearchParams): number | undefined {
   }
 }
 
-/** The error of Go for a text that is not a duration. */
+/** Go's error for a text that is not a duration. */
 function durationProblem(text: string): string {
   const sent = truncate(text)
   const [, unit] = /^[+-]?\d+(?:\.\d+)?([^\d.]*)$/.exec(sent) ?? []

@@ -48,7 +48,7 @@ describe('inTime', () => {
     await assert.rejects(failing(request('timeout=1m')), error)
   })
 
-  test('a late read has Retry-After, a late write has not', async () => {
+  test('sends Retry-After for a late read, but not for a late write', async () => {
     const late = (method: string): Promise<unknown> =>
       inTime(never)(request('timeout=1ms', method)).catch((error: unknown) => error)
     for (const [method, seconds] of [
@@ -117,7 +117,7 @@ describe('inTime', () => {
   })
 })
 
-test('inTime passes the memory of the request on', async () => {
+test('passes on the memory of the request', async () => {
   const memory = {} as NonNullable<Request['memory']>
   let passed: unknown
   const endpoint = inTime(async (sent) => {

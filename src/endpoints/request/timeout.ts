@@ -4,13 +4,13 @@ import { readTimeoutMs } from './query-values.ts'
 
 const RETRY_LATE_READ_SECONDS = 1
 
-/** A read is safe to retry. After a late write the client must find out whether it happened. */
+/** A read is safe to retry. After a late write, the client must find out whether it happened. */
 export function lateError({ method }: Request, cause?: unknown): StatusError {
   const isRead = method === 'GET' || method === 'HEAD'
   return timedOut(isRead ? { retryAfterSeconds: RETRY_LATE_READ_SECONDS, cause } : { cause })
 }
 
-/** The client's own timeout passed, and the handler still runs. */
+/** Thrown when the client's own timeout has passed and the handler still runs. */
 export class HandlerStillRuns extends Error {
   /** The error response for the client. */
   readonly status: StatusError
@@ -30,9 +30,9 @@ type Handling<Rest extends readonly unknown[]> = (
 ) => Promise<Response>
 
 /**
- * Enforces the client's own timeout (`?timeout=5s`). It cancels reads, also those of a write; a
- * write that has been sent is not cancelled, and the response says nothing about whether it
- * happened. Without such a timeout it costs nothing, so an invalid one is thrown and not rejected.
+ * Enforces the client's own timeout (`?timeout=5s`). It cancels reads, even those of a write. A
+ * write that has been sent is not cancelled, and the response does not say whether it happened.
+ * Without such a timeout it costs nothing, which is why an invalid one throws instead of rejecting.
  */
 export function inTime<Rest extends readonly unknown[]>(handle: Handling<Rest>): Handling<Rest> {
   return (request, ...rest) => {

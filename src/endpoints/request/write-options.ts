@@ -12,18 +12,18 @@ import { goQuote } from '../../lib/go/go-quote.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 import { dryRunErrors, readText } from './query-values.ts'
 
-/** How unknown and duplicate fields are handled. */
+/** The handling of unknown and duplicate fields. */
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict'
 
 export interface WriteOptions {
   readonly isDryRun: boolean
   readonly fieldValidation: FieldValidation
-  /** The owner of the written fields; empty when the caller did not send one. See `managerOf`. */
+  /** The owner of the written fields; empty if the caller did not send one. See `managerOf`. */
   readonly fieldManager: string
 }
 
 export interface PatchOptions extends WriteOptions {
-  /** For an apply: take over fields that others own. */
+  /** Whether an apply takes over fields that others own. */
   readonly isForced: boolean
 }
 
@@ -41,7 +41,7 @@ export function readUpdateOptions(query: URLSearchParams): WriteOptions {
   return readWriteOptions('UpdateOptions', query)
 }
 
-/** Throws a 422 for invalid options, also for those that this kind of patch does not support. */
+/** Throws a 422 for options that are invalid or that this kind of patch does not support. */
 export function readPatchOptions(
   query: URLSearchParams,
   patch: { readonly isApply: boolean },
@@ -58,8 +58,8 @@ export function readPatchOptions(
 }
 
 /**
- * The owner of the fields that a request writes: its `fieldManager`, else the program that sent it,
- * by the first word of its User-Agent.
+ * Returns the owner of the fields that a request writes: its `fieldManager`, otherwise the program
+ * that sent it, named by the first word of its User-Agent.
  */
 export function managerOf(fieldManager: string, userAgent = ''): string {
   if (fieldManager !== '') return fieldManager

@@ -2,19 +2,12 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
+import { makeRequest } from '../../gate/request.fixture.ts'
 import type { Chunk, Request, Response } from '../../http/exchange.ts'
 import { compressBytesMin, compressed } from './compress.ts'
 
 function requestWith(acceptEncoding: string | undefined): Request {
-  return {
-    method: 'GET',
-    path: '/',
-    query: new URLSearchParams(),
-    headers: { 'accept-encoding': acceptEncoding },
-    peer: { address: '', isLoopback: false, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
-  }
+  return makeRequest({ headers: { 'accept-encoding': acceptEncoding } })
 }
 
 function responseWith(body: Response['body']): Response {

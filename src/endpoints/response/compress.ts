@@ -3,18 +3,18 @@ import { promisify } from 'node:util'
 import { constants, createGzip, gzip } from 'node:zlib'
 import { type Chunk, isStream, type Request, type Response } from '../../http/exchange.ts'
 
-/** For shorter responses, compressing takes longer than it saves in transfer. */
+/** Compressing a shorter response takes longer than it saves in transfer. */
 export const compressBytesMin: number = 128 * 1024
 
-/** Events are so similar that the fastest level already gets most of the reduction. */
+/** Events are so similar that the fastest level already achieves most of the reduction. */
 const options = { level: constants.Z_BEST_SPEED, chunkSize: 64 * 1024 }
 
 const gzipWhole = promisify<Chunk, typeof options, Buffer>(gzip)
 
 /**
- * The response, gzipped if it is long and the client accepts gzip. Compression runs on other
- * threads, no faster than the client reads. A watch is not compressed: its frames must not wait in
- * a buffer.
+ * Gzips the response if it is long and the client accepts gzip. Compression runs on other threads,
+ * no faster than the client reads. Watches are not compressed, since frames must not wait in a
+ * buffer.
  */
 export function compressed(request: Request, responding: Promise<Response>): Promise<Response> {
   return takesGzip(request) ? responding.then(gzippedIfLong) : responding
@@ -44,7 +44,7 @@ function asGzip(response: Response, body: Response['body']): Response {
   return { ...response, headers, body, lendsChunks: false }
 }
 
-/** Reads a stream until it is known to be long; `rest` is undefined if it ended before. */
+/** Reads a stream until it is known to be long. `rest` is undefined if it ended before. */
 async function readStart(body: AsyncIterable<Chunk>): Promise<{
   readonly chunks: readonly Buffer[]
   readonly rest: AsyncIterator<Chunk> | undefined
@@ -67,14 +67,14 @@ async function* resumed(
 ): AsyncGenerator<Buffer> {
   try {
     yield* chunks
-    // Copies, since gzip reads ahead, and the buffer of a chunk may be reused.
+    // Copied, since gzip reads ahead, and the buffer of a chunk may be reused.
     for await (const chunk of { [Symbol.asyncIterator]: () => rest }) yield Buffer.from(chunk)
   } finally {
     await rest.return?.()
   }
 }
 
-/** Ends and fails with its source. A reader that stops early ends the source. */
+/** Ends and fails with its source. A reader that stops early ends the source as well. */
 async function* gzipped(source: AsyncIterable<Chunk>): AsyncGenerator<Buffer> {
   const zip = createGzip(options)
   // Errors reach the reader of `zip`.

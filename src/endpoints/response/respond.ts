@@ -1,12 +1,31 @@
-import type { StatusDetails, StatusError } from '../../api/status.ts'
+import { type StatusDetails, type StatusError, unknownPath } from '../../api/status.ts'
 import { type DocumentFormat, documentBody } from '../../codec/document.ts'
-import type { Request, Response } from '../../http/exchange.ts'
+import type { ResponseEncoder } from '../../codec/encoders/response-encoder.ts'
+import type { ShownEvent } from '../../codec/event/event-bytes.ts'
+import type { Handler, Request, Response } from '../../http/exchange.ts'
 import { errorForm } from '../request/negotiate.ts'
 import { warningHeader } from './warnings.ts'
 
+export function eventResponse(
+  status: number,
+  encoder: ResponseEncoder,
+  event: ShownEvent,
+  warnings: readonly string[] = [],
+): Response {
+  const warning = warningHeader(warnings)
+  return {
+    status,
+    headers:
+      warning === undefined
+        ? { 'content-type': encoder.contentType }
+        : { 'content-type': encoder.contentType, warning },
+    body: encoder.one(event),
+  }
+}
+
 /**
- * A response with a Status, with `Retry-After` when the Status says when to retry. It may repeat
- * parts of the request, so browsers must not guess its type (`nosniff`); a 401 repeats nothing.
+ * A response with a Status, and with `Retry-After` if the Status has a time to retry. It may quote
+ * parts of the request, so browsers must not guess its type (`nosniff`). A 401 quotes nothing.
  */
 export function statusResponse(request: Request, error: StatusError): Response {
   const response = documentResponse(error.code, errorForm(request), error.status())
@@ -25,7 +44,7 @@ export function statusResponse(request: Request, error: StatusError): Response {
   }
 }
 
-/** A Status that reports success, for a request without another result. */
+/** A Status that reports success, for requests without another result. */
 export function successResponse(
   form: DocumentFormat,
   status: {
@@ -42,7 +61,7 @@ export function successResponse(
   })
 }
 
-/** A document that is not an event. */
+/** A response with a document that is not an event. */
 export function documentResponse(status: number, form: DocumentFormat, document: object): Response {
   return {
     status,
@@ -51,7 +70,7 @@ export function documentResponse(status: number, form: DocumentFormat, document:
   }
 }
 
-/** Plain text; browsers must not guess another type. */
+/** A response with plain text, of which browsers must not guess another type. */
 export function textResponse(status: number, body: string): Response {
   return {
     status,
@@ -63,7 +82,12 @@ export function textResponse(status: number, body: string): Response {
   }
 }
 
-/** For an unknown path, in the words of a Kubernetes API server. */
+/** The response for an unknown path, in the words of a Kubernetes API server. */
 export function pageNotFound(): Response {
   return textResponse(404, '404 page not found\n')
+}
+
+/** Handles paths below a served group or resource at which nothing is served. */
+export const unknownPathHandler: Handler = async () => {
+  throw unknownPath()
 }

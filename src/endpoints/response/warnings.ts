@@ -1,12 +1,12 @@
 import { StatusError } from '../../api/status.ts'
 
-/** The limit of all texts together; beyond it, texts are truncated and the last ones dropped. */
+/** The total length of all texts. Beyond it, texts are truncated and the last ones dropped. */
 const TOTAL_MAX = 4096
 const SHORT_MAX = 256
 
 /**
- * The `Warning` header with all texts; undefined when there are none. Its length is limited, since
- * many clients accept at most 16 KB of headers.
+ * Returns the `Warning` header with all texts, or undefined if there are none. Its length is
+ * limited, since many clients accept at most 16 KB of headers.
  */
 export function warningHeader(texts: readonly string[]): string | undefined {
   if (texts.length === 0) return undefined
@@ -16,7 +16,7 @@ export function warningHeader(texts: readonly string[]): string | undefined {
   return shown.map((text) => `299 - "${escaped(text)}"`).join(', ')
 }
 
-/** Runs the work; if it fails with a StatusError, adds the warnings to that. */
+/** Runs the work, and adds the warnings to a StatusError that it throws. */
 export async function withWarnings<T>(
   warnings: () => readonly string[],
   work: () => Promise<T>,
@@ -31,18 +31,18 @@ export async function withWarnings<T>(
 
 function shortened(texts: readonly string[]): readonly string[] {
   const shown: string[] = []
-  let room = TOTAL_MAX
+  let left = TOTAL_MAX
   for (const text of texts) {
-    if (room <= 0) break
-    // Not within a surrogate pair.
+    if (left <= 0) break
+    // Does not split a surrogate pair.
     const short = text.slice(0, SHORT_MAX).replace(/[\ud800-\udbff]$/, '')
     shown.push(short)
-    room -= short.length
+    left -= short.length
   }
   return shown
 }
 
-/** Escapes quotes and backslashes, and sends other characters as the bytes of their UTF-8. */
+/** Escapes quotes and backslashes, and encodes other characters as UTF-8 bytes. */
 function escaped(text: string): string {
   const printable = text.toWellFormed().replaceAll(/\p{Cc}/gu, ' ')
   return Buffer.from(printable.replaceAll(/["\\]/g, '\\$&')).toString('latin1')

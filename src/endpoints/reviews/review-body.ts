@@ -1,4 +1,4 @@
-/** Decodes self reviews in request bodies by the table of their fields; collects warnings. */
+/** Decodes self reviews in request bodies by the table of their fields, and collects warnings. */
 import { StructType } from '../../api/schema.ts'
 import { badRequest, type StatusError } from '../../api/status.ts'
 import { JsonSyntaxError, parseJson } from '../../codec/json/json-text.ts'
@@ -26,7 +26,7 @@ export interface ReviewKind {
   readonly kind: string
 }
 
-/** Members that any review may have besides its spec; they are ignored. */
+/** Members that any review may have besides its spec. They are ignored. */
 const TOP_NAMES: ReadonlySet<string> = new Set(['kind', 'apiVersion', 'metadata', 'status'])
 const NO_SPEC: StructType = new StructType('Review', [])
 
@@ -38,7 +38,7 @@ export async function readSentReview(request: Request, review: ReviewKind): Prom
   checkKind(value, review)
   const decoder = new StructDecoder(TOP_NAMES, duplicates)
   const type = reviewSpecTypes.get(review.kind) ?? NO_SPEC
-  const spec = memberOf(decoded(decoder, type, { value, review }), 'spec') ?? {}
+  const spec = memberOf(decoded(decoder, type, value, review), 'spec') ?? {}
   const problems = [...found, ...decoder.problems]
   if (fieldValidation === 'Strict' && problems.length > 0) {
     throw cannotBeHandled(review, `strict decoding error: ${problems.join(', ')}`)
@@ -49,7 +49,8 @@ export async function readSentReview(request: Request, review: ReviewKind): Prom
 function decoded(
   decoder: StructDecoder,
   type: StructType,
-  { value, review }: { readonly value: JsonObject; readonly review: ReviewKind },
+  value: JsonObject,
+  review: ReviewKind,
 ): JsonObject {
   try {
     return decoder.struct(type, value, '')
@@ -62,7 +63,7 @@ function cannotBeHandled({ kind }: ReviewKind, why: string): StatusError {
   return badRequest(`${kind} in version "v1" cannot be handled as a ${kind}: ${why}`)
 }
 
-/** Both members are optional, since the path says the same. */
+/** Both members are optional, since the path contains the same information. */
 function checkKind(tree: JsonObject, { apiVersion, kind }: ReviewKind): void {
   const sent = [memberOf(tree, 'apiVersion') ?? apiVersion, memberOf(tree, 'kind') ?? kind]
   if (sent[0] === apiVersion && sent[1] === kind) return

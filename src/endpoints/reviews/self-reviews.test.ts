@@ -3,9 +3,10 @@ import { describe, test } from 'node:test'
 import type { Attributes } from '../../gate/attributes.ts'
 import type { PolicyRule } from '../../gate/authorization/rule-set.ts'
 import type { Decision } from '../../gate/decisions.ts'
+import { makeRequest } from '../../gate/request.fixture.ts'
 import { targetOf } from '../../gate/target.fixture.ts'
 import type { User } from '../../gate/user.ts'
-import type { Request, Response } from '../../http/exchange.ts'
+import type { Response } from '../../http/exchange.ts'
 import { selfReviewGroups, selfReviewsService } from './self-reviews.ts'
 
 const ada: User = { name: 'ada', uid: '7', groups: ['dev'], extra: { scope: ['a'] } }
@@ -45,15 +46,14 @@ async function post(
   const { pathname: path, searchParams: query } = new URL(url, 'http://host')
   const handler = service.find(targetOf(path))
   assert.ok(handler)
-  const request: Request = {
+  const request = makeRequest({
     method,
     path,
     query,
     headers: typeof body === 'string' ? { 'content-type': 'application/yaml' } : {},
-    peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
+    peer: { isLoopback: true },
     body: async () => Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
-  }
+  })
   return handler(request, { user, authorize: async () => {} })
 }
 

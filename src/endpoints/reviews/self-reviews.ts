@@ -3,9 +3,8 @@
  * whoami` and `kubectl auth can-i` send them. Nothing is stored; the response is the request with a
  * status.
  */
-
 import { clusterAnnotation } from '../../api/annotations.ts'
-import { badRequest, invalid, methodNotAllowed, unknownPath } from '../../api/status.ts'
+import { badRequest, invalid, methodNotAllowed } from '../../api/status.ts'
 import { invalidField } from '../../api/validation/field-error.ts'
 import type { DocumentFormat } from '../../codec/document.ts'
 import type { Attributes } from '../../gate/attributes.ts'
@@ -16,7 +15,7 @@ import type { Request, Response } from '../../http/exchange.ts'
 import { isObject, type JsonObject, memberOf } from '../../lib/json.ts'
 import type { GroupDiscovery } from '../discovery/aggregated-discovery.ts'
 import { negotiateDocument } from '../request/negotiate.ts'
-import { documentResponse } from '../response/respond.ts'
+import { documentResponse, unknownPathHandler } from '../response/respond.ts'
 import { warningHeader, withWarnings } from '../response/warnings.ts'
 import type { Service, ServiceHandler } from '../services.ts'
 import { type ReviewKind, readSentReview } from './review-body.ts'
@@ -37,7 +36,6 @@ const AUTHORIZATION = 'authorization.k8s.io'
 const AUTHENTICATION = 'authentication.k8s.io'
 const VERSION = 'v1'
 
-/** For discovery. */
 export const selfReviewGroups: readonly GroupDiscovery[] = [
   { name: AUTHENTICATION, version: VERSION, resources: [resource('SelfSubjectReview')] },
   {
@@ -55,7 +53,7 @@ function resource(kind: string): GroupDiscovery['resources'][number] {
 /** Computes the status of a review from its spec, for the cluster of the request's path. */
 type Review = (spec: JsonObject, user: User, cluster: string) => Promise<object>
 
-/** The reviews of both groups. They need the permission to create them. */
+/** Serves the reviews of both groups. Callers need the permission to create them. */
 export function selfReviewsService(options: SelfReviewsOptions): Service {
   const authorization = `/apis/${AUTHORIZATION}/${VERSION}/`
   const authentication = `/apis/${AUTHENTICATION}/${VERSION}/`
@@ -83,12 +81,12 @@ export function selfReviewsService(options: SelfReviewsOptions): Service {
     find: ({ path, cluster }) => {
       const handler = handlers.get(path.endsWith('/') ? path.slice(0, -1) : path)
       if (handler !== undefined) return onlyPost(handler(cluster))
-      return path.startsWith(authorization) || path.startsWith(authentication) ? unknown : undefined
+      const isReview = path.startsWith(authorization) || path.startsWith(authentication)
+      return isReview ? unknownPathHandler : undefined
     },
   }
 }
 
-/** The handler of a review in a cluster. */
 type ReviewHandler = (cluster: string) => ServiceHandler
 
 function created(kind: ReviewKind, review: Review): ReviewHandler {
@@ -180,7 +178,7 @@ function selfReview({ wallTime }: SelfReviewsOptions): ReviewHandler {
     }
 }
 
-/** Protobuf is decoded here but not encoded: clients that send it accept JSON as well. */
+/** Protobuf is decoded here but not encoded, since clients that send it accept JSON as well. */
 function responseForm(request: Request): DocumentFormat {
   const form = negotiateDocument(request)
   return form.mediaType === 'application/yaml' ? form : { ...form, mediaType: 'application/json' }
@@ -226,7 +224,7 @@ const TEXT_LENGTH_MAX = 1024
 /** A request with a longer path is refused by the HTTP server. */
 const PATH_LENGTH_MAX = 8 * 1024
 
-/** Empty when it was not sent. */
+/** Returns '' if it was not sent. */
 function textOf(part: JsonObject, name: string, lengthMax: number = TEXT_LENGTH_MAX): string {
   const value = String(memberOf(part, name) ?? '')
   if (value.length > lengthMax)
@@ -241,11 +239,7 @@ function onlyPost(handler: ServiceHandler): ServiceHandler {
   }
 }
 
-const unknown: ServiceHandler = async () => {
-  throw unknownPath()
-}
-
-/** Clients learn from it that their credentials count in one cluster only. */
+/** Tells clients of a cluster that their credentials are valid in that cluster only. */
 function extraOf({ extra, origin }: User): User['extra'] {
   return origin === undefined ? extra : { ...extra, [clusterAnnotation]: [origin] }
 }

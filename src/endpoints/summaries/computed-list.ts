@@ -1,4 +1,4 @@
-/** What lists of summaries and of histograms have in common. */
+/** The common parts of lists of summaries and of histograms. */
 import { badRequest } from '../../api/status.ts'
 import { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import type { ResponseEncoder } from '../../codec/encoders/response-encoder.ts'
@@ -20,13 +20,13 @@ export interface SummaryPlan extends Pick<ReturnType<typeof listPlan>, 'selector
   readonly scope: EventScope
   readonly notOlderThan: Version | undefined
   readonly versionText: string | undefined
-  /** Infinite when it was not sent. */
+  /** Infinity if it was not sent. */
   readonly limit: number
 }
 
 /**
- * The events that a summary is of; durations are before `nowMs`. Throws a 400 or a 422 for invalid
- * options.
+ * Plans which events a summary counts. Durations are relative to `nowMs`. Throws a 400 or a 422 for
+ * invalid options.
  */
 export function summaryPlan(target: ListTarget, nowMs: number): SummaryPlan {
   const { query } = target
@@ -36,7 +36,7 @@ export function summaryPlan(target: ListTarget, nowMs: number): SummaryPlan {
   }
   const parameter = readInteger(query, 'limit') ?? 0
   const limits = [parameter > 0 ? parameter : undefined, readLimitLabel(target)]
-  // A list with a limit and a version is of exactly that version, for the sake of its next pages.
+  // A list with a limit and a version is of exactly that version, because of its next pages.
   const unlimited = new URLSearchParams(query)
   unlimited.delete('limit')
   const plan = listPlan({ ...target, query: unlimited }, { nowMs })
@@ -45,7 +45,7 @@ export function summaryPlan(target: ListTarget, nowMs: number): SummaryPlan {
   return { scope, selector, notOlderThan, versionText, limit }
 }
 
-/** Awaits the computation, and translates its errors into errors of the API. */
+/** Awaits the computation, and translates its errors into API errors. */
 export async function computed<T>(
   work: Promise<T>,
   names: ResourceNames,

@@ -26,7 +26,7 @@ export interface HistogramsOptions {
   readonly now?: (() => number) | undefined
 }
 
-/** Counts of events by time: one object for each bucket of a window, also for an empty one. */
+/** Counts of events by time: one object for each bucket of a window, even for an empty one. */
 export function eventHistograms({
   storage,
   mirrored,
@@ -38,8 +38,9 @@ export function eventHistograms({
     ...EVENT_HISTOGRAMS,
     list: async (request, target) => {
       const encoder = encoders.response(negotiateList(request))
-      // One time for both bounds of the window, so that the buckets of an hour are whole minutes.
-      // Rounded up: the bounds are whole seconds, and the newest events are before the last one.
+      // The same time for both bounds of the window, so that the buckets of an hour are whole
+      // minutes. Rounded up, since bounds are whole seconds and the newest events must be before
+      // the last one.
       const nowMs = Math.ceil(now() / SECOND_MS) * SECOND_MS
       const plan = summaryPlan(target, nowMs)
       const { sinceMs, untilMs } = plan.selector?.requires ?? {}

@@ -21,7 +21,7 @@ export const EVENT_SUMMARIES: ResourcePath = {
   resource: 'eventsummaries',
 }
 
-/** The subresource that stands for the names of users in permissions. It has no path. */
+/** The subresource that grants access to user names. It has no path. */
 const USERS = 'users'
 
 export interface SummariesOptions {
@@ -29,13 +29,11 @@ export interface SummariesOptions {
   /** The version of memory. */
   readonly version: () => Version
   readonly mirrored?: MirroredClusters | undefined
-  /** The rates of writes. */
   readonly rates: Pick<TopSources, 'top'>
   /** The wall clock in milliseconds. */
   readonly now?: (() => number) | undefined
 }
 
-/** The groups of a response. */
 interface Shown {
   readonly version: Version
   readonly groups: readonly ShownGroup[]
@@ -43,8 +41,8 @@ interface Shown {
 }
 
 /**
- * Counts of events by group. Rates are of whole clusters: in the list of one namespace they would
- * show what happens in others, so there are none.
+ * Counts of events by group. Rates are cluster-wide, so the list of one namespace has none: they
+ * would reveal what happens in others.
  */
 export function eventSummaries(options: SummariesOptions): ListOnlyResource {
   const names = resourceNames(EVENT_SUMMARIES.group, EVENT_SUMMARIES.resource)
@@ -54,7 +52,7 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
     ...EVENT_SUMMARIES,
     list: async (request, target, caller) => {
       const { groupBy, order, rateOf } = readSummaryQuery(target)
-      // Events do not name their writers, so who may read events may not yet know these.
+      // Events do not name their writers, so permission to read events is not enough to see them.
       if (!isOfEvents(groupBy)) {
         await caller.authorize(attributesOf({ ...target, subresource: USERS }))
       }
@@ -68,9 +66,12 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
       const count = async (by: SummaryOptions['groupBy']): Promise<Shown> => {
         const isByRate = order === 'rate'
         const wanted = {
-          ...{ ...plan, groupBy: by, lane, signal },
+          ...plan,
+          groupBy: by,
+          lane,
+          signal,
           rankOf: isByRate ? rates.of : undefined,
-          // All that have a rate: some without events may have to be put between them.
+          // All that have a rate, since some without events may be inserted between them.
           groupsMax: isByRate ? SHOWN_MAX : groupsMax,
         }
         const summary = await computed(options.storage.summarize(plan.scope, wanted), names, plan)
@@ -85,11 +86,13 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
         : { version: options.version(), ...rates.groups(groupsMax) }
       const context = { cluster, place, version: shown.version }
       return computedResponse(encoder, {
-        ...{ version: shown.version, lane, signal },
+        version: shown.version,
+        lane,
+        signal,
         items: shown.groups.map((group) => summaryObject(groupBy, group, context)),
         warnings: [
           ...(options.mirrored?.warnings(cluster) ?? []),
-          // Who asks for the first ones knows that there are more. kubectl always asks for 500.
+          // A client that sends a lower limit knows that there are more. kubectl always sends 500.
           ...(plan.limit < SHOWN_MAX ? [] : hiddenWarning(shown.hidden)),
         ],
       })
@@ -105,7 +108,7 @@ class Rates {
     this.#perSecond = new Map(top.map(({ value, rate }) => [value, rate]))
   }
 
-  /** 0 for a value that is not known to be among the highest. */
+  /** Returns 0 for a value that is not known to be among the highest. */
   readonly of = ([value = '']: readonly string[]): number =>
     this.#perSecond.get(boundedKey(value)) ?? 0
 
@@ -115,7 +118,7 @@ class Rates {
       : { ...group, ratePerMinute: perMinute(this.of(group.values)) }
   }
 
-  /** With the values of which no event is stored: a budget may evict those who write most. */
+  /** Adds values without stored events, since a budget may evict those of the busiest writers. */
   withUnstored(groups: readonly ShownGroup[]): readonly ShownGroup[] {
     const stored = new Set(groups.map(({ values: [value = ''] }) => boundedKey(value)))
     const unstored = [...this.#perSecond]
@@ -128,7 +131,7 @@ class Rates {
     )
   }
 
-  /** Groups that have nothing but a rate. */
+  /** Returns groups that have only a rate. */
   groups(groupsMax: number): Pick<Shown, 'groups' | 'hidden'> {
     const sorted = [...this.#perSecond].sort(([, one], [, other]) => other - one)
     const groups = sorted
@@ -147,7 +150,7 @@ function hiddenWarning(hidden: number): readonly string[] {
   return [`${hidden} more groups are not shown: narrow the query, or group by fewer fields`]
 }
 
-/** The columns of a table depend on the fields. There are few sets of fields: none is evicted. */
+/** The columns of a table depend on the fields. None is evicted: there are few sets of fields. */
 class EncodersByGroup {
   readonly #known = new Map<string, EventEncoders>()
   readonly #now: () => number

@@ -9,17 +9,16 @@ import type { BucketCount, SummaryGroup } from '../../storage/summary.ts'
 
 const versionOffset = '{"metadata":{'.length
 
-/** Texts of events have any length; these many characters of each are shown. */
+/** How many characters of a text are shown, since texts of events may have any length. */
 const SHOWN_LENGTH_MAX = 1024
 
-/** Where and of which version the objects are. */
 export interface ObjectContext {
   readonly cluster: string
   readonly place: Place
   readonly version: Version
 }
 
-/** A group of events; without counts, a value of which only the rate is known. */
+/** A group of events. Without counts, only the rate of its value is known. */
 export interface ShownGroup extends Partial<SummaryGroup> {
   readonly values: readonly string[]
   readonly ratePerMinute?: number | undefined

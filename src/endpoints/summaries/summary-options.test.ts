@@ -42,7 +42,7 @@ describe('options of a summary', () => {
     }
   })
 
-  test('are the rates of controllers by default, and their counts in a namespace', () => {
+  test('default to the rates of controllers, and in a namespace to their counts', () => {
     assert.deepEqual(summaryOf(''), {
       groupBy: ['controller'],
       order: 'rate',
@@ -55,7 +55,7 @@ describe('options of a summary', () => {
     })
   })
 
-  test('show the rate of one field, and of users only the rate', () => {
+  test('show the rate of one field, and only the rate for users', () => {
     assert.deepEqual(summaryOf('groupBy=reason'), {
       groupBy: ['reason'],
       order: 'count',
@@ -109,7 +109,7 @@ describe('options of a histogram', () => {
       nowMs,
     })
 
-  test('are the last hour by type, minute by minute, by default', () => {
+  test('default to the last hour by type, minute by minute', () => {
     const { by, bounds } = histogramOf('')
     assert.equal(by, 'type')
     assert.equal(bounds.length, 61)
@@ -156,7 +156,7 @@ describe('options of a histogram', () => {
     })
   }
 
-  test('need a window that is not empty', () => {
+  test('need a non-empty window', () => {
     assert.throws(() => histogramOf('', { sinceMs: nowMs }), { reason: 'BadRequest' })
     assert.throws(() => histogramOf('', { sinceMs: nowMs, untilMs: nowMs - 1 }), {
       reason: 'BadRequest',

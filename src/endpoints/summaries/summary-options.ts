@@ -1,6 +1,6 @@
 /**
- * The options of summaries and histograms. Each can be sent as a query parameter or, by clients that
- * cannot, as a field label.
+ * The options of summaries and histograms. Each can be sent as a query parameter or, by clients
+ * that cannot do that, as a field label.
  */
 import { badRequest } from '../../api/status.ts'
 import type { ShownField } from '../../codec/encoders/summary-views.ts'
@@ -12,10 +12,10 @@ import { type GroupField, groupFields, type HistogramField } from '../../storage
 import { readChoice, readLimitLabel, readOption } from '../request/option-labels.ts'
 import { readInteger } from '../request/query-values.ts'
 
-/** At most this many groups are shown, and this many buckets computed. */
+/** Maximum number of groups in a response. */
 export const SHOWN_MAX = 500
 export const BUCKETS_MAX = 500
-/** At most this many values have counts of their own in a histogram with a limit. */
+/** Maximum number of values with counts of their own in a histogram with a limit. */
 export const NAMES_MAX = 50
 
 const HOUR_MS = 3_600_000
@@ -26,7 +26,7 @@ export interface OptionsTarget extends Pick<ResourceTarget, 'cluster' | 'query' 
 }
 
 export interface SummaryQuery {
-  /** In the order of `groupFields`, or `user` alone. */
+  /** Sorted like `groupFields`, or `user` alone. */
   readonly groupBy: readonly ShownField[]
   readonly order: 'count' | 'rate'
   /** The field whose rates are shown. */
@@ -52,12 +52,12 @@ export function readSummaryQuery(target: OptionsTarget): SummaryQuery {
   return { groupBy, order, rateOf }
 }
 
-/** `+` separates the fields in a field label, where `,` ends the label; in a URL it is a space. */
+/** `+` separates fields in a field label, where `,` ends the label. In a URL it is a space. */
 const SEPARATORS = /[,+ ]/
 
 function readGroupBy(text: string, cluster: string): readonly ShownField[] {
   const wanted = new Set<string>(text.split(SEPARATORS))
-  // The same object of two clusters is two objects.
+  // Objects of the same name in two clusters are two objects.
   if (cluster === ALL_CLUSTERS && wanted.has('object')) wanted.add('cluster')
   if (wanted.size === 1 && wanted.has('user')) return ['user']
   const known: readonly string[] = groupFields
@@ -77,16 +77,16 @@ function rateFieldOf(groupBy: readonly ShownField[]): SourceDimension | undefine
   return second === undefined ? SOURCE_DIMENSIONS.find((field) => field === only) : undefined
 }
 
-/** Whether all fields of the query are fields of events. */
+/** Returns whether all fields are fields of events. */
 export function isOfEvents(groupBy: readonly ShownField[]): groupBy is readonly GroupField[] {
   return !groupBy.includes('user')
 }
 
 export interface HistogramQuery {
   readonly by: HistogramField
-  /** The start of each bucket, and then the end of the last one. */
+  /** The start of each bucket, followed by the end of the last one. */
   readonly bounds: readonly number[]
-  /** How many values have counts of their own; undefined: all. */
+  /** How many values have counts of their own. If undefined, all of them. */
   readonly namesMax: number | undefined
 }
 
@@ -96,7 +96,7 @@ export interface Window {
   readonly nowMs: number
 }
 
-/** `window`: what the selectors require. */
+/** `window` is what the selectors require. */
 export function readHistogramQuery(target: OptionsTarget, window: Window): HistogramQuery {
   const by = readChoice('by', readOption(target, 'by') ?? 'type', groupFields)
   const buckets = readBuckets(readOption(target, 'buckets'))
@@ -111,7 +111,7 @@ export function readHistogramQuery(target: OptionsTarget, window: Window): Histo
   return { by, bounds: boundsOf(sinceMs, untilMs, buckets), namesMax }
 }
 
-/** A larger parameter is none: kubectl sends one by itself. */
+/** Ignores a larger parameter, since kubectl sends one by itself. */
 function readNamesMax(target: OptionsTarget): number | undefined {
   const label = readLimitLabel(target)
   if (label !== undefined && label > NAMES_MAX) {
@@ -121,7 +121,7 @@ function readNamesMax(target: OptionsTarget): number | undefined {
   return label ?? (parameter >= 1 && parameter <= NAMES_MAX ? parameter : undefined)
 }
 
-/** Reasons are many only by mistake. */
+/** There are many reasons only by mistake. */
 function hasFewValues(by: HistogramField): boolean {
   return by === 'type' || by === 'reason'
 }
@@ -135,7 +135,7 @@ function readBuckets(text: string | undefined): number {
   )
 }
 
-/** Whole milliseconds, so the widths of two buckets may differ by one. */
+/** Bounds are whole milliseconds, so the widths of two buckets may differ by one. */
 function boundsOf(sinceMs: number, untilMs: number, buckets: number): readonly number[] {
   const spanMs = untilMs - sinceMs
   return Array.from(

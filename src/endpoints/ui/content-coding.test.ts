@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { acceptedCodings } from './content-coding.ts'
 
-test('codings are accepted by quality, and of equal ones the smaller form first', () => {
+test('acceptedCodings sorts by quality, and puts the smaller of equal ones first', () => {
   const cases: readonly [string | undefined, readonly string[]][] = [
     [undefined, []],
     ['', []],

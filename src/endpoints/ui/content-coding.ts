@@ -1,14 +1,14 @@
-/** The content codings in which files are kept, the smallest first. */
+/** The content codings in which files are stored, the smallest first. */
 const CODINGS = ['br', 'gzip'] as const
 
 export type Coding = (typeof CODINGS)[number]
 
-/** Limits the clauses of a header: browsers send four. */
+/** The maximum of clauses in a header. Browsers send four. */
 const CLAUSES_MAX = 20
 
 /**
- * The codings that an Accept-Encoding header accepts, the most preferred first. A client that
- * accepts none of them gets the plain file.
+ * Returns the codings that an Accept-Encoding header accepts, the most preferred first. A client
+ * that accepts none of them gets the plain file.
  */
 export function acceptedCodings(header: string | undefined): readonly Coding[] {
   if (header === undefined) return []
@@ -24,7 +24,7 @@ export function acceptedCodings(header: string | undefined): readonly Coding[] {
   )
 }
 
-/** A quality that is not a number accepts nothing: the plain file is always right. */
+/** A quality that is not a number accepts nothing, since the plain file is always right. */
 function qualityOf(parameter = 'q=1'): number {
   const quality = Number(/^\s*q\s*=\s*([\d.]+)\s*$/i.exec(parameter)?.[1])
   return Number.isNaN(quality) ? 0 : quality

@@ -1,6 +1,6 @@
 /**
- * The files of the web page, read once at start. Requests only look up names in the result, so no
- * path of a request ever reaches the file system.
+ * The files of the web page, read once at start. Requests only look up names in the result, so
+ * request paths never reach the file system.
  */
 import { hash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
@@ -10,13 +10,13 @@ import type { Coding } from './content-coding.ts'
 const INDEX = 'index.html'
 const ASSETS = 'assets'
 
-/** How the build names the compressed form of a file. */
+/** The suffixes of compressed files. */
 const SUFFIXES: ReadonlyMap<Coding, string> = new Map([
   ['br', '.br'],
   ['gzip', '.gz'],
 ])
 
-/** By extension. Browsers take the type from here alone (`nosniff`). */
+/** Keyed by extension. Browsers do not guess another type (`nosniff`). */
 const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
   ['.css', 'text/css; charset=utf-8'],
   ['.html', 'text/html; charset=utf-8'],
@@ -24,7 +24,7 @@ const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
   ['.svg', 'image/svg+xml'],
 ])
 
-/** One form of a file: the bytes in one coding. */
+/** A file in one coding. */
 export interface FileForm {
   readonly etag: string
   readonly bytes: Buffer
@@ -38,11 +38,11 @@ export interface PageFile {
 
 export interface PageFiles {
   readonly index: PageFile
-  /** By name, such as `main-1a2b3c.js`. */
+  /** Keyed by name, such as `main-1a2b3c.js`. */
   readonly assets: ReadonlyMap<string, PageFile>
 }
 
-/** Undefined when the page was not built; rejects when its files cannot be read. */
+/** Returns undefined when the page was not built. Rejects when its files cannot be read. */
 export async function loadPageFiles(folder: string): Promise<PageFiles | undefined> {
   const index = await loadFile(folder, INDEX)
   if (index === undefined) return undefined
@@ -56,7 +56,7 @@ export async function loadPageFiles(folder: string): Promise<PageFiles | undefin
   return { index, assets }
 }
 
-/** Undefined when there is no such file. */
+/** Returns undefined when there is no such file. */
 async function loadFile(folder: string, name: string): Promise<PageFile | undefined> {
   const contentType = CONTENT_TYPES.get(extname(name))
   if (contentType === undefined) throw new Error(`${join(folder, name)}: no content type is known`)
@@ -73,7 +73,7 @@ async function loadFile(folder: string, name: string): Promise<PageFile | undefi
 async function formAt(path: string): Promise<FileForm | undefined> {
   try {
     const bytes = await readFile(path)
-    // Each form has its own: an ETag identifies bytes as sent.
+    // Each form has its own ETag, since it identifies the bytes that are sent.
     return { etag: `"${hash('sha256', bytes, 'base64url')}"`, bytes }
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined

@@ -1,6 +1,6 @@
 import type { Response } from '../../http/exchange.ts'
 
-/** Nothing is loaded from elsewhere, no inline code runs, and no other page can frame this one. */
+/** Nothing is loaded from elsewhere, no inline code runs, and no page can frame this one. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -13,7 +13,7 @@ const CONTENT_SECURITY_POLICY = [
   "require-trusted-types-for 'script'",
 ].join('; ')
 
-/** What browsers offer and the page does not use. The clipboard can be written, not read. */
+/** Browser features that the page does not use. It can write to the clipboard but not read it. */
 const TURNED_OFF = [
   'accelerometer',
   'autoplay',
@@ -48,7 +48,7 @@ const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'x-content-type-options': 'nosniff',
 }
 
-/** The response with the headers that protect the page, which everything under `/ui` has. */
+/** Adds the headers that protect the page. Every response under `/ui` has them. */
 export function withPageHeaders(response: Response): Response {
   return { ...response, headers: { ...PAGE_HEADERS, ...response.headers } }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { makeRequest } from '../../gate/request.fixture.ts'
 import { readTarget } from '../../gate/target.ts'
 import { ANONYMOUS } from '../../gate/user.ts'
 import type { Request, Response } from '../../http/exchange.ts'
@@ -14,22 +15,19 @@ async function ask(
   body: string,
   { method = 'POST', headers = JSON_TYPE as Request['headers'] } = {},
 ): Promise<Response> {
-  const request: Request = {
+  const request = makeRequest({
     method,
     path: '/ui/sign-in',
-    query: new URLSearchParams(),
     headers,
-    peer: { address: '', isLoopback: false, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
     body: async () => Buffer.from(body),
-  }
+  })
   const handler = service.find(readTarget(request, 'local'))
   assert.ok(handler)
   return handler(request, caller)
 }
 
 describe('signing in by a code', () => {
-  test('a right code gets the token, which no cache keeps', async () => {
+  test('returns the token for a valid code, and no cache may store it', async () => {
     const { status, headers, body } = await ask('{"code":"right"}')
     assert.equal(status, 200)
     assert.deepEqual(JSON.parse(String(body)), { token: 'secret' })
@@ -38,7 +36,7 @@ describe('signing in by a code', () => {
     assert.match(headers['content-security-policy'] ?? '', /default-src 'none'/)
   })
 
-  test('a wrong code is a 401 that does not repeat it', async () => {
+  test('returns a 401 that does not quote a wrong code', async () => {
     await assert.rejects(ask('{"code":"wr0ng"}'), ({ code, message }) => {
       assert.equal(code, 401)
       assert.doesNotMatch(message, /wr0ng/)
@@ -46,7 +44,7 @@ describe('signing in by a code', () => {
     })
   })
 
-  test('what is not a code is a 400 that does not repeat it', async () => {
+  test('returns a 400 that does not quote a malformed body', async () => {
     for (const body of ['', 'c0de', '{"code":', '"c0de"', '[]', 'null', '{"code":1}', '{}']) {
       await assert.rejects(ask(body), ({ code, message }) => {
         assert.equal(code, 400)
@@ -57,7 +55,7 @@ describe('signing in by a code', () => {
     await assert.rejects(ask('{"__proto__":{"code":"right"}}'), { code: 400 })
   })
 
-  test('only JSON that is posted is read', async () => {
+  test('accepts only POST and JSON', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', undefined]) {
       await assert.rejects(ask('{"code":"right"}', { headers: { 'content-type': type } }), {
         code: 415,
@@ -68,7 +66,7 @@ describe('signing in by a code', () => {
     }
   })
 
-  test('its bodies are secret, and no other path is its own', () => {
+  test('marks its bodies as secret, and serves no other path', () => {
     assert.equal(service.hasSecretBodies, true)
     for (const path of ['/ui/sign-in/', '/ui/sign-i', '/ui/']) {
       const target = readTarget({ method: 'POST', path, query: new URLSearchParams() }, 'local')

@@ -1,6 +1,6 @@
 /**
- * `POST /ui/sign-in`: exchanges the one-time code in the link of `tidings dev` for the token of its
- * user, so that the link opens the page signed in. No other server has this path.
+ * `POST /ui/sign-in` exchanges the one-time code in the link of `tidings dev` for the token of its
+ * user, so that the link opens the page signed in. Only `tidings dev` serves this path.
  */
 import { badRequest, methodNotAllowed, StatusError } from '../../api/status.ts'
 import { UI_PATH } from '../../gate/server-paths.ts'
@@ -15,13 +15,12 @@ export const SIGN_IN = 'sign-in'
 const PATH = `${UI_PATH}/${SIGN_IN}`
 const BODY_BYTES_MAX = 1024
 
-/** Holds a code and what it is exchanged for. */
 export interface SignIn {
-  /** The token; undefined if the code is wrong, was used before, or has expired. */
+  /** Returns the token, or undefined if the code is wrong, was used before, or has expired. */
   redeem(code: string): string | undefined
 }
 
-/** Must be installed before the service of the page, which has a 404 for all other paths. */
+/** Must be installed before the service of the page, which serves a 404 for all other paths. */
 export function signInService(signIn: SignIn): Service {
   const handler: Handler = async (request) => {
     if (request.method !== 'POST') throw methodNotAllowed()
@@ -50,7 +49,7 @@ const NOT_VALID = new StatusError(
   'the code of this link is wrong, was used before or is older than 10 minutes: enter the token that "tidings dev" printed, or start it again for a new link',
 )
 
-/** No error repeats what was sent. */
+/** No error quotes the body. */
 async function sentCode(request: Request): Promise<string> {
   if (parseContentType(request.headers['content-type'] ?? '') !== 'application/json') {
     throw new StatusError('UnsupportedMediaType', 'the body must be application/json')

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { makeRequest } from '../../gate/request.fixture.ts'
 import { readTarget } from '../../gate/target.ts'
 import { ANONYMOUS } from '../../gate/user.ts'
 import type { Request, Response } from '../../http/exchange.ts'
@@ -18,16 +19,7 @@ async function ask(
   change: Partial<Pick<Request, 'method' | 'headers' | 'query'>> = {},
   from = folder,
 ): Promise<Response | undefined> {
-  const request: Request = {
-    method: 'GET',
-    path,
-    query: new URLSearchParams(),
-    headers: {},
-    peer: { address: '', isLoopback: false, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
-    ...change,
-  }
+  const request = makeRequest({ path, ...change })
   const service = uiService(await loadPageFiles(from))
   return service.find(readTarget(request, 'local'))?.(request, caller)
 }
@@ -51,7 +43,7 @@ describe('the web page', () => {
   })
   after(() => rm(folder, { recursive: true, force: true }))
 
-  test('the page is checked for a newer one on each load, whatever its query', async () => {
+  test('makes browsers revalidate the page on each load, whatever its query', async () => {
     const response = await found('/ui/', { query: new URLSearchParams('view=lanes') })
     assert.equal(response.status, 200)
     assert.equal(String(response.body), 'page')
@@ -60,7 +52,7 @@ describe('the web page', () => {
     assert.equal(response.headers['vary'], 'Accept-Encoding')
   })
 
-  test('assets never change', async () => {
+  test('lets browsers cache assets for good', async () => {
     const response = await found('/ui/assets/main-1a2b.js')
     assert.equal(String(response.body), 'script')
     assert.equal(response.headers['content-type'], 'text/javascript; charset=utf-8')
@@ -71,7 +63,7 @@ describe('the web page', () => {
     assert.equal(icon.headers['content-type'], 'image/svg+xml')
   })
 
-  test('the form is one that the client accepts, with an ETag of its own', async () => {
+  test('serves a form that the client accepts, with an ETag of its own', async () => {
     const forms = new Map<string, Response>()
     for (const [accepted, body] of [
       ['identity', 'page'],
@@ -86,7 +78,7 @@ describe('the web page', () => {
     assert.deepEqual(encodings, [undefined, 'gzip', 'br'])
   })
 
-  test('a client that has the bytes gets a 304 without them', async () => {
+  test('returns 304 when the client has the bytes', async () => {
     const { headers } = await found('/ui/', { headers: { 'accept-encoding': 'br' } })
     const etag = headers['etag'] ?? ''
     for (const known of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
@@ -105,7 +97,7 @@ describe('the web page', () => {
     assert.equal((await found('/ui/', { headers: { 'if-none-match': etag } })).status, 200)
   })
 
-  test('the path without a slash leads to the page, below any prefix, with its query', async () => {
+  test('redirects the path without a slash to the page, below any prefix and with its query', async () => {
     const plain = await found('/ui')
     assert.equal(plain.status, 308)
     assert.equal(plain.headers['location'], 'ui/')
@@ -116,12 +108,12 @@ describe('the web page', () => {
     assert.equal((await found('/ui', { query: long })).headers['location'], 'ui/')
   })
 
-  test('it is listed at /, and not served under /clusters', () => {
+  test('is listed at /, and not served under /clusters', () => {
     const { paths, isServerWide } = uiService(undefined)
     assert.deepEqual([paths, isServerWide], [['/ui/'], true])
   })
 
-  test('it can only be read', async () => {
+  test('allows only reads', async () => {
     for (const path of ['/ui', '/ui/', '/ui/assets/main-1a2b.js']) {
       assert.ok((await found(path, { method: 'HEAD' })).status < 400)
       for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
@@ -132,7 +124,7 @@ describe('the web page', () => {
     }
   })
 
-  test('only loaded files have a path', async () => {
+  test('serves only loaded files', async () => {
     for (const path of [
       '/ui/secret.txt',
       '/ui/index.html',
@@ -158,7 +150,7 @@ describe('the web page', () => {
     }
   })
 
-  test('every response has the headers that protect the page', async () => {
+  test('sends the headers that protect the page with every response', async () => {
     for (const [path, method] of [
       ['/ui', 'GET'],
       ['/ui/', 'GET'],
@@ -182,14 +174,14 @@ describe('the web page', () => {
     }
   })
 
-  test('a page that was not built is a 404 that says what to do', async () => {
+  test('returns a 404 that says what to do when the page was not built', async () => {
     const response = await found('/ui/', {}, join(folder, 'missing'))
     assert.equal(response.status, 404)
     assert.match(String(response.body), /npm run build/)
     assert.equal((await found('/ui/assets/main-1a2b.js', {}, join(folder, 'missing'))).status, 404)
   })
 
-  test('a file of an unknown type is refused at start', async () => {
+  test('refuses a file of an unknown type at start', async () => {
     await writeFile(join(folder, 'assets/page.exe'), '')
     await assert.rejects(loadPageFiles(folder), /page\.exe: no content type is known/)
     await rm(join(folder, 'assets/page.exe'))

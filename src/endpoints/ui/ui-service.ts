@@ -1,6 +1,6 @@
 /**
- * The web page: `/ui/` and its files. They hold no data and are the same for everybody, so they are
- * public; the page reads events from the API, with the credentials of its user.
+ * The web page: `/ui/` and its files. They contain no data and are the same for everybody, so they
+ * are public. The page reads events from the API, with the credentials of its user.
  */
 import { methodNotAllowed, unknownPath } from '../../api/status.ts'
 import { UI_PATH } from '../../gate/server-paths.ts'
@@ -15,24 +15,26 @@ export const UI = 'ui'
 
 const PAGE = `${UI_PATH}/`
 const ASSETS = `${PAGE}assets/`
-/** A new version of the page is used from the next load on. */
-const CHECKED = 'no-cache'
-/** The name of an asset has a hash of its content. */
-const FOR_A_YEAR = 'public, max-age=31536000, immutable'
-/** The last part of the path, from where `/ui` is. */
-const PLACE = 'ui/'
-/** Of a query that is sent back in a header. The state of the page takes a few hundred bytes. */
+/** Revalidated on each load, so that a new version of the page is used at once. */
+const REVALIDATED = 'no-cache'
+/** Cached for good, since the name of an asset contains a hash of its content. */
+const IMMUTABLE = 'public, max-age=31536000, immutable'
+/** The path of the page relative to `/ui`. */
+const RELATIVE_PAGE = 'ui/'
+/**
+ * The longest query that is sent back in a header. The state of the page needs a few hundred bytes.
+ */
 const SEARCH_LENGTH_MAX = 4096
 const READS: ReadonlySet<string> = new Set(['GET', 'HEAD'])
 
-/** Everything under `/ui`. Without files, it says that the page was not built. */
+/** Serves everything under `/ui`. Without files, it says that the page was not built. */
 export function uiService(files: PageFiles | undefined): Service {
   const handlers = new Map<string, Handler>([
-    [UI_PATH, toPage],
-    [PAGE, files === undefined ? notBuilt : fileHandler(files.index, CHECKED)],
+    [UI_PATH, redirectToPage],
+    [PAGE, files === undefined ? notBuilt : fileHandler(files.index, REVALIDATED)],
   ])
   for (const [name, file] of files?.assets ?? []) {
-    handlers.set(`${ASSETS}${name}`, fileHandler(file, FOR_A_YEAR))
+    handlers.set(`${ASSETS}${name}`, fileHandler(file, IMMUTABLE))
   }
   const found = new Map([...handlers].map(([path, handler]) => [path, forReads(handler)]))
   return {
@@ -55,10 +57,10 @@ function forReads(handler: Handler): Handler {
 
 const unknown: Handler = async (request) => withPageHeaders(statusResponse(request, unknownPath()))
 
-/** Relative, since a proxy may serve this server under a path of its own. */
-const toPage: Handler = async ({ query }) => {
+/** The location is relative, since a proxy may serve this server under a path of its own. */
+const redirectToPage: Handler = async ({ query }) => {
   const search = query.size === 0 ? '' : `?${query}`
-  const target = search.length > SEARCH_LENGTH_MAX ? PLACE : `${PLACE}${search}`
+  const target = `${RELATIVE_PAGE}${search.length > SEARCH_LENGTH_MAX ? '' : search}`
   const response = textResponse(308, '')
   return { ...response, headers: { ...response.headers, location: target } }
 }
@@ -73,7 +75,7 @@ function fileHandler(file: PageFile, cacheControl: string): Handler {
     )
     const form = (coding && file.compressed.get(coding)) ?? file.plain
     const headers = { etag: form.etag, 'cache-control': cacheControl, vary: 'Accept-Encoding' }
-    if (knows(request, form.etag)) return { status: 304, headers, body: '' }
+    if (hasCached(request, form.etag)) return { status: 304, headers, body: '' }
     return {
       status: 200,
       headers: {
@@ -86,8 +88,8 @@ function fileHandler(file: PageFile, cacheControl: string): Handler {
   }
 }
 
-/** Whether the client has these bytes. A proxy that compressed them marks the ETag as weak. */
-function knows({ headers }: Request, etag: string): boolean {
+/** A proxy that compressed the bytes marks the ETag as weak. */
+function hasCached({ headers }: Request, etag: string): boolean {
   const known = headers['if-none-match']?.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
   return known !== undefined && (known.includes(etag) || known.includes('*'))
 }

@@ -33,8 +33,8 @@ export interface CallOptions extends Traced {
   /** Cancels the call where the result stays certain: a read, or a write that was not sent yet. */
   readonly cancelIfSafe?: AbortSignal | undefined
   /**
-   * For a write that depends on an earlier read: it is sent over connections up to this one only,
-   * and fails with `outdated` when all of them are lost.
+   * The newest connection that a write may use that depends on an earlier read. The write fails with
+   * `outdated` when all connections up to this one are lost.
    */
   readonly connectionMax?: ConnectionNumber | undefined
 }
@@ -58,7 +58,7 @@ export interface RangeResult {
   readonly more: boolean
   /** How many keys the range has, regardless of the limit. */
   readonly count: number
-  /** The connection of the response, or a later one. Not set for a range inside a transaction. */
+  /** The connection of the response. Not set for a range inside a transaction. */
   readonly connection?: ConnectionNumber | undefined
 }
 
@@ -91,7 +91,7 @@ export type TxnOp =
   | ({ readonly type: 'range' } & RangeRequest)
   | ({ readonly type: 'txn' } & Txn)
 
-/** All compares must hold for `success` to run; else `failure` runs. An absent list is empty. */
+/** `success` runs if all compares hold, otherwise `failure`. An absent list is empty. */
 export interface Txn {
   readonly compare?: readonly Compare[] | undefined
   readonly success?: readonly TxnOp[] | undefined
@@ -106,7 +106,7 @@ export type TxnOpResult =
   | { readonly type: 'txn'; readonly succeeded: boolean; readonly results: readonly TxnOpResult[] }
 
 export interface TxnResult {
-  /** The revision of this transaction if it wrote, else the store's revision. */
+  /** The revision of this transaction if it wrote, otherwise the store's revision. */
   readonly revision: number
   readonly succeeded: boolean
   readonly results: readonly TxnOpResult[]
@@ -153,8 +153,8 @@ export interface WatchRequest {
 }
 
 /**
- * For a watch that continues an earlier read: it fails with `other-history` when etcd turns out to
- * have another history, and with `compacted` when that cannot be determined.
+ * Makes a watch continue an earlier read: it fails with `other-history` when etcd turns out to have
+ * another history, and with `compacted` when that cannot be determined.
  */
 export interface SameHistory {
   /** Whether this value can exist at this revision in one history only. */
@@ -207,9 +207,12 @@ export interface HistoryWatch extends Watch {
   verify(connection: ConnectionNumber): void
 }
 
+/** `failing`: the last attempt to connect failed, and the next one follows. */
+export type ConnectionState = 'connecting' | 'ready' | 'failing' | 'closed'
+
 export interface EndpointStatus {
   readonly endpoint: string
-  readonly state: 'idle' | 'connecting' | 'ready' | 'failing'
+  readonly state: ConnectionState
   readonly lastError: EtcdError | undefined
   /** Why there is no connection with renewed credentials yet; the old one is still in use. */
   readonly renewalError?: EtcdError | undefined

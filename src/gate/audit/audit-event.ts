@@ -10,14 +10,14 @@ import type { User } from '../user.ts'
 import type { AuditLevel, AuditStage } from './audit-policy.ts'
 import { auditUri, URI_LENGTH_MAX } from './audit-uri.ts'
 
-/** How many bytes of a line a member may take, and how many addresses a line may have. */
+/** The maximum bytes of a member in a line, and the maximum number of addresses. */
 interface Bounds {
   readonly uri: number
   readonly agent: number
-  /** For each part of a path, and for the verb. */
+  /** Applies to each part of a path, and to the verb. */
   readonly name: number
   readonly message: number
-  /** A chain of proxies is never this long; a header may be. */
+  /** More than any chain of proxies has, but a header may claim more. */
   readonly sourceIps: number
 }
 
@@ -28,7 +28,7 @@ const BOUNDS: Bounds = {
   message: 3 * URI_LENGTH_MAX,
   sourceIps: 16,
 }
-/** For clients without valid credentials: a line of 2 KiB at most, whatever they send. */
+/** Bounds for clients without valid credentials: at most 2 KiB per line, whatever they send. */
 const UNAUTHENTICATED_BOUNDS: Bounds = {
   uri: 256,
   agent: 128,
@@ -37,7 +37,7 @@ const UNAUTHENTICATED_BOUNDS: Bounds = {
   sourceIps: 2,
 }
 const CUT = '...TRUNCATED'
-/** Their messages quote the request body, which a level without bodies must not log. */
+/** Reasons whose messages quote the request body, which a level without bodies must not log. */
 const QUOTING: ReadonlySet<StatusReason> = new Set(['BadRequest', 'Invalid'])
 
 /** Formats times with microseconds. Caches the text of the last second. */
@@ -45,7 +45,7 @@ export class MicroTimes {
   #second = Number.NaN
   #text = ''
 
-  /** Milliseconds since 1970, with fractions. */
+  /** Takes milliseconds since 1970, with fractions. */
   text(ms: number): string {
     const second = Math.floor(ms / 1000)
     if (second !== this.#second) {
@@ -57,32 +57,31 @@ export class MicroTimes {
   }
 }
 
-/** What the lines of all stages of a request share. */
+/** The data that the lines of all stages of a request share. */
 export interface AuditSubject {
   readonly request: Request
   readonly attributes: Attributes
   readonly auditId: string
   readonly level: AuditLevel
   readonly user: User | undefined
-  /** It has no valid credentials. */
+  /** Whether the client has no valid credentials. */
   readonly isUnauthenticated: boolean
   readonly receivedAt: string
 }
 
-/** What one line adds. Objects are JSON on a single line. */
+/** The data of one line. Objects are JSON on a single line. */
 export interface AuditMoment {
   readonly stage: AuditStage
   readonly at: string
   readonly impersonatedUser: User | undefined
   readonly annotations: Readonly<Record<string, string>>
   readonly response?: AuditedResponse
-  /** Of a created object, when the path does not have its name. */
+  /** The name of a created object, when the path does not contain it. */
   readonly createdName?: string | undefined
   readonly requestObject?: string | undefined
   readonly responseObject?: string | undefined
 }
 
-/** How the request ended. */
 export interface AuditedResponse {
   readonly code: number
   readonly error?: StatusError | undefined
@@ -115,12 +114,12 @@ export class AuditLines {
     this.#received = `,"requestReceivedTimestamp":"${subject.receivedAt}","stageTimestamp":"`
   }
 
-  /** Bytes of the request that it holds. */
-  get heldBytes(): number {
+  /** Bytes of client data that it retains. */
+  get retainedBytes(): number {
     return this.#head.length + this.#user.length + this.#source.length + this.#ref.length
   }
 
-  /** With its newline. */
+  /** Returns a line with its newline. */
   line(moment: AuditMoment): string {
     const { impersonatedUser, requestObject, responseObject, annotations } = moment
     let line = `${this.#head}${moment.stage}${this.#user}`
@@ -158,7 +157,7 @@ export class AuditLines {
   }
 }
 
-/** Escapes also characters that are valid in JSON but control a terminal, such as C1 controls. */
+/** Also escapes characters that are valid in JSON but control a terminal, such as C1 controls. */
 function lineOf(event: string): string {
   return `${escapeTerminalControls(event)}\n`
 }
@@ -177,7 +176,7 @@ function refText(attributes: Attributes, { name: max }: Bounds, createdName?: st
   })}`
 }
 
-/** Redacts tokens, which occur in paths, headers and names, and truncates the text. */
+/** Redacts tokens, which may occur in paths, headers and names, and truncates the text. */
 function shown(text: string, bytesMax: number): string
 function shown(text: string | undefined, bytesMax: number): string | undefined
 function shown(text: string | undefined, bytesMax: number): string | undefined {
@@ -188,12 +187,12 @@ function shown(text: string | undefined, bytesMax: number): string | undefined {
   return end < clean.length || text.length > bytesMax ? `${clean.slice(0, end)}${CUT}` : clean
 }
 
-/** Each character takes one byte. */
+/** Text in which each character takes one byte. */
 const PLAIN = /^[ !#-[\]-~]*$/
-/** Of an escape in JSON, `\u009b`; no character takes more. */
+/** The size of an escape in JSON, such as `\u009b`. No character takes more. */
 const ESCAPE_BYTES = 6
 
-/** The length of the longest start of the text that takes at most `bytesMax` bytes in a line. */
+/** The length of the longest prefix that takes at most `bytesMax` bytes in a line. */
 function endWithin(text: string, bytesMax: number): number {
   if (text.length * ESCAPE_BYTES <= bytesMax) return text.length
   if (text.length <= bytesMax && PLAIN.test(text)) return text.length
@@ -211,7 +210,7 @@ function shownDetails(details: StatusDetails | undefined, nameMax: number): obje
   return details?.name === undefined ? details : { ...details, name: shown(details.name, nameMax) }
 }
 
-/** Identity providers and impersonating clients may put a token into any of these. */
+/** Redacts tokens, which identity providers and impersonating clients may put into any field. */
 function userText(user: User | undefined): string {
   if (user === undefined) return '{}'
   const { name, uid, groups, extra } = user
@@ -233,14 +232,14 @@ function shownExtra(extra: User['extra']): User['extra'] {
   )
 }
 
-/** Reasons have user names, which may be tokens. */
+/** Redacts tokens: reasons contain user names, which may be tokens. */
 function shownMap(texts: Readonly<Record<string, string>>): string {
   return JSON.stringify(texts, (_, value) =>
     typeof value === 'string' ? withoutTokens(value) : value,
   )
 }
 
-/** Addresses claimed by proxies first, that of the connection last: only that one is proved. */
+/** The addresses that proxies claim, and last that of the connection, the only proven one. */
 function sourceIps({ headers, peer }: Request, countMax: number): string {
   const forwarded = headers['x-forwarded-for'] ?? headers['x-real-ip']
   if (forwarded === undefined) return `[${quoted(peer.address)}]`

@@ -5,8 +5,7 @@ import type { Json } from '../../lib/json.ts'
 import type { Attributes } from '../attributes.ts'
 import { readTarget } from '../target.ts'
 import type { User } from '../user.ts'
-import { type AuditRuling, readAuditPolicy } from './audit-policy.ts'
-import { auditPolicyOf } from './audit-policy-file.ts'
+import { type AuditRuling, auditPolicyOf, readAuditPolicy } from './audit-policy.ts'
 
 const ada: User = { name: 'ada', groups: ['ops', 'system:authenticated'] }
 
@@ -183,26 +182,29 @@ describe('audit policy', () => {
   })
 
   const wrong: readonly [Json, RegExp][] = [
-    [null, /the document is not an object/],
-    [[], /the document is not an object/],
+    [null, /must be a Policy/],
+    [[], /must be a Policy/],
     [{ rules: [] }, /must be a Policy/],
     [
       { ...head, apiVersion: 'audit.k8s.io/v1beta1', rules: [{ level: 'None' }] },
       /audit.k8s.io\/v1/,
     ],
     [{ ...head }, /rules: at least one is required/],
-    [{ ...head, rules: {} }, /rules is not a list/],
-    [{ ...head, rules: ['x'] }, /rules\[0\] is not an object/],
+    [{ ...head, rules: {} }, /rules: must be a list/],
+    [{ ...head, rules: ['x'] }, /rules\[0\]: must be a mapping/],
     [{ ...head, rules: [{}] }, /rules\[0\].level: must be one of None, Metadata, Request, /],
     [{ ...head, rules: [{ level: 'metadata' }] }, /rules\[0\].level: must be one of/],
     [{ ...head, rules: [{ level: 'None', user: ['a'] }] }, /rules\[0\].user: unknown field/],
-    [{ ...head, rules: [{ level: 'None', users: 'a' }] }, /rules\[0\].users is not a list/],
-    [{ ...head, rules: [{ level: 'None', users: [1] }] }, /rules\[0\].users\[0\] is not a string/],
+    [{ ...head, rules: [{ level: 'None', users: 'a' }] }, /rules\[0\].users: must be a list/],
+    [
+      { ...head, rules: [{ level: 'None', users: [1] }] },
+      /rules\[0\].users\[0\]: 1 is not a string/,
+    ],
     [
       { ...head, rules: [{ level: 'None', omitStages: ['Received'] }] },
       /omitStages: must be one of/,
     ],
-    [{ ...head, omitStages: 'Panic', rules: [{ level: 'None' }] }, /omitStages is not a list/],
+    [{ ...head, omitStages: 'Panic', rules: [{ level: 'None' }] }, /omitStages: must be a list/],
     [{ ...head, omitManagedFields: 'yes', rules: [{ level: 'None' }] }, /is not a boolean/],
     [{ ...head, rules: [{ level: 'None', clusters: ['Prod'] }] }, /clusters: must be names of/],
     [{ ...head, rules: [{ level: 'None', clusters: ['a*'] }] }, /clusters: must be names of/],

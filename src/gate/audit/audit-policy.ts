@@ -1,9 +1,13 @@
-/** Which requests are logged, and how much of them: the `Policy` of `audit.k8s.io/v1`. */
+/** The `Policy` of `audit.k8s.io/v1`: which requests are logged, and in how much detail. */
 import { isDnsLabel } from '../../api/validation/names.ts'
-import type { Json, JsonObject } from '../../lib/json.ts'
-import { isObject, memberOf } from '../../lib/json.ts'
-import type { Attributes, ResourceAttributes } from '../attributes.ts'
-import { ALL_CLUSTERS } from '../attributes.ts'
+import { readBounded } from '../../lib/files/bounded-file.ts'
+import { fieldOf, mistake, objectOf, shown } from '../../lib/files/config-fields.ts'
+import { follow, type OnPoll } from '../../lib/files/follow.ts'
+import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
+import type { Log } from '../../lib/log/log.ts'
+import { yamlDocuments } from '../../lib/text/yaml-documents.ts'
+import { ALL_CLUSTERS, type Attributes, type ResourceAttributes } from '../attributes.ts'
+import { listOf, textOf, textsOf } from '../policy-fields.ts'
 import type { User } from '../user.ts'
 
 const LEVELS = ['None', 'Metadata', 'Request', 'RequestResponse'] as const
@@ -16,10 +20,8 @@ export const AUDIT_STAGES = [
   'ResponseComplete',
   'Panic',
 ] as const
-/** The stages of a request that are logged. */
 export type AuditStage = (typeof AUDIT_STAGES)[number]
 
-/** What the policy says about one request. */
 export interface AuditRuling {
   readonly level: AuditLevel
   readonly omitStages: ReadonlySet<AuditStage>
@@ -52,25 +54,24 @@ interface GroupResources {
 
 const NOTHING: AuditRuling = { level: 'None', omitStages: new Set(), omitManagedFields: false }
 
-/**
- * Throws an error with the name of the wrong field. Unknown fields are errors too: a misspelt
- * `users` would make a rule for all users.
- */
+const POLICY_FIELDS = ['apiVersion', 'kind', 'metadata', 'omitStages', 'omitManagedFields', 'rules']
+
+/** Throws an error that names the wrong field. */
 export function readAuditPolicy(document: Json): AuditPolicy {
-  const top = new Fields(document, '')
-  const apiVersion = top.text('apiVersion')
-  const kind = top.text('kind')
-  if (apiVersion !== 'audit.k8s.io/v1' || kind !== 'Policy') {
+  if (
+    !isObject(document) ||
+    memberOf(document, 'apiVersion') !== 'audit.k8s.io/v1' ||
+    memberOf(document, 'kind') !== 'Policy'
+  ) {
     throw new Error('must be a Policy: set apiVersion: audit.k8s.io/v1 and kind: Policy')
   }
-  top.ignore('metadata')
-  const omitStages = top.words('omitStages', AUDIT_STAGES)
-  const omitManagedFields = top.boolean('omitManagedFields') ?? false
-  const rules = top
-    .objects('rules')
-    .map((fields) => readRule(fields, omitStages, omitManagedFields))
-  top.end()
-  if (rules.length === 0) throw new Error('rules: at least one is required')
+  const tree = objectOf(document, '', POLICY_FIELDS)
+  const omitStages = stagesOf(tree, '')
+  const omitManagedFields = booleanOf(tree, 'omitManagedFields', '') ?? false
+  const rules = listOf(tree, 'rules', '').map((rule, index) =>
+    readRule(rule, `rules[${index}]`, omitStages, omitManagedFields),
+  )
+  if (rules.length === 0) throw mistake('rules', 'at least one is required')
   return {
     rule: (user, attributes) =>
       rules.find((rule) => matches(rule, user, attributes))?.ruling ?? NOTHING,
@@ -78,62 +79,74 @@ export function readAuditPolicy(document: Json): AuditPolicy {
   }
 }
 
+const RULE_FIELDS = [
+  'level',
+  'omitStages',
+  'omitManagedFields',
+  'users',
+  'userGroups',
+  'verbs',
+  'clusters',
+  'namespaces',
+  'resources',
+  'nonResourceURLs',
+]
+
 function readRule(
-  fields: Fields,
+  value: Json,
+  at: string,
   omitStages: readonly AuditStage[],
   omitManagedFields: boolean,
 ): Rule {
-  const level = wordOf(fields.text('level'), LEVELS, fields.at('level'))
+  const tree = objectOf(value, at, RULE_FIELDS)
   const rule: Rule = {
     ruling: {
-      level,
-      omitStages: new Set([...omitStages, ...fields.words('omitStages', AUDIT_STAGES)]),
-      omitManagedFields: fields.boolean('omitManagedFields') ?? omitManagedFields,
+      level: wordOf(textOf(tree, 'level', at), LEVELS, `${at}.level`),
+      omitStages: new Set([...omitStages, ...stagesOf(tree, at)]),
+      omitManagedFields: booleanOf(tree, 'omitManagedFields', at) ?? omitManagedFields,
     },
-    users: fields.texts('users'),
-    userGroups: fields.texts('userGroups'),
-    verbs: fields.texts('verbs'),
-    clusters: fields.texts('clusters'),
-    namespaces: fields.texts('namespaces'),
-    resources: fields.objects('resources').map(readResources),
-    nonResourceUrls: fields.texts('nonResourceURLs'),
+    users: textsOf(tree, 'users', at),
+    userGroups: textsOf(tree, 'userGroups', at),
+    verbs: textsOf(tree, 'verbs', at),
+    clusters: textsOf(tree, 'clusters', at),
+    namespaces: textsOf(tree, 'namespaces', at),
+    resources: listOf(tree, 'resources', at).map((entry, index) =>
+      readResources(entry, `${at}.resources[${index}]`),
+    ),
+    nonResourceUrls: textsOf(tree, 'nonResourceURLs', at),
   }
-  fields.end()
-  for (const cluster of rule.clusters) checkCluster(cluster, fields.at('clusters'))
-  for (const url of rule.nonResourceUrls) checkUrl(url, fields.at('nonResourceURLs'))
+  for (const cluster of rule.clusters) checkCluster(cluster, `${at}.clusters`)
+  for (const url of rule.nonResourceUrls) checkUrl(url, `${at}.nonResourceURLs`)
   if (rule.nonResourceUrls.length > 0 && rule.resources.length + rule.namespaces.length > 0) {
-    throw new Error(
-      `${fields.at('nonResourceURLs')}: cannot be combined with resources or namespaces in one rule`,
+    throw mistake(
+      `${at}.nonResourceURLs`,
+      'cannot be combined with resources or namespaces in one rule',
     )
   }
   return rule
 }
 
-function readResources(fields: Fields): GroupResources {
-  const read: GroupResources = {
-    group: fields.text('group') ?? '',
-    resources: fields.texts('resources'),
-    resourceNames: fields.texts('resourceNames'),
+function readResources(value: Json, at: string): GroupResources {
+  const tree = objectOf(value, at, ['group', 'resources', 'resourceNames'])
+  const group = textOf(tree, 'group', at)
+  const resources = textsOf(tree, 'resources', at)
+  const resourceNames = textsOf(tree, 'resourceNames', at)
+  if (group.includes('/')) throw mistake(`${at}.group`, 'must be a group without a version')
+  if (resourceNames.length > 0 && resources.length === 0) {
+    throw mistake(`${at}.resourceNames`, 'requires at least one entry in resources')
   }
-  fields.end()
-  if (read.group.includes('/')) {
-    throw new Error(`${fields.at('group')}: must be a group without a version`)
-  }
-  if (read.resourceNames.length > 0 && read.resources.length === 0) {
-    throw new Error(`${fields.at('resourceNames')}: requires at least one entry in resources`)
-  }
-  return read
+  return { group, resources, resourceNames }
 }
 
 /** `*` stands for requests of all clusters at once, not for any cluster. */
-function checkCluster(cluster: string, at: string): void {
+function checkCluster(cluster: string, field: string): void {
   if (cluster === ALL_CLUSTERS || isDnsLabel(cluster)) return
-  throw new Error(`${at}: must be names of clusters (DNS labels), or ${ALL_CLUSTERS}`)
+  throw mistake(field, `must be names of clusters (DNS labels), or ${ALL_CLUSTERS}`)
 }
 
-function checkUrl(url: string, at: string): void {
-  if (url !== '*' && !url.startsWith('/')) throw new Error(`${at}: a path must start with a slash`)
-  if (url.slice(0, -1).includes('*')) throw new Error(`${at}: * may only be the last character`)
+function checkUrl(url: string, field: string): void {
+  if (url !== '*' && !url.startsWith('/')) throw mistake(field, 'a path must start with a slash')
+  if (url.slice(0, -1).includes('*')) throw mistake(field, '* may only be the last character')
 }
 
 function matches(rule: Rule, user: User | undefined, attributes: Attributes): boolean {
@@ -187,78 +200,77 @@ function allows(listed: readonly string[], value: string | undefined): boolean {
   return listed.length === 0 || (value !== undefined && listed.includes(value))
 }
 
-function wordOf<const T extends string>(
-  text: string | undefined,
-  known: readonly T[],
-  at: string,
-): T {
+/** The value of a field that must be one of these words. */
+function wordOf<const T extends string>(text: string, known: readonly T[], field: string): T {
   const word = known.find((candidate) => candidate === text)
-  if (word === undefined) throw new Error(`${at}: must be one of ${known.join(', ')}`)
+  if (word === undefined) throw mistake(field, `must be one of ${known.join(', ')}`)
   return word
 }
 
-/** Reads the members of one object of the document, and finds those that were not read. */
-class Fields {
-  readonly #object: JsonObject
-  readonly #path: string
-  readonly #known = new Set<string>()
+function stagesOf(tree: JsonObject, at: string): readonly AuditStage[] {
+  const field = fieldOf(at, 'omitStages')
+  return textsOf(tree, 'omitStages', at).map((text) => wordOf(text, AUDIT_STAGES, field))
+}
 
-  constructor(value: Json | undefined, path: string) {
-    if (!isObject(value)) throw new Error(`${path === '' ? 'the document' : path} is not an object`)
-    this.#object = value
-    this.#path = path
-  }
+function booleanOf(tree: JsonObject, name: string, at: string): boolean | undefined {
+  const value = memberOf(tree, name) ?? undefined
+  if (value === undefined || typeof value === 'boolean') return value
+  throw mistake(fieldOf(at, name), `${shown(value)} is not a boolean`)
+}
 
-  at(name: string): string {
-    return this.#path === '' ? name : `${this.#path}.${name}`
-  }
+/** Enough for thousands of rules; each request is compared with each of them. */
+const FILE_BYTES_MAX = 1024 * 1024
 
-  text(name: string): string | undefined {
-    const value = this.#take(name)
-    if (value === undefined || typeof value === 'string') return value
-    throw new Error(`${this.at(name)} is not a string`)
-  }
+/** The policy of a file that is polled once a second. */
+export interface FollowedAuditPolicy {
+  policy(): AuditPolicy
+  stop(): void
+}
 
-  boolean(name: string): boolean | undefined {
-    const value = this.#take(name)
-    if (value === undefined || typeof value === 'boolean') return value
-    throw new Error(`${this.at(name)} is not a boolean`)
-  }
+/**
+ * Rejects if the file is unusable, with an error that names it. While the file is unusable after a
+ * change, the previous policy stays in effect.
+ */
+export async function openAuditPolicy(
+  path: string,
+  log: Log,
+  onPoll?: OnPoll,
+): Promise<FollowedAuditPolicy> {
+  let inUse = await load(path)
+  const follower = follow({
+    inUse,
+    load: (current) => load(path, current),
+    onChange: (found) => {
+      inUse = found
+      log.info('Audit policy reloaded', { file: path, rules: found.policy.ruleCount })
+    },
+    onProblem: (err) => log.warn('Audit policy not reloaded', { err }),
+    onRecovered: () => log.info('Audit policy valid again, unchanged', { file: path }),
+    onPoll,
+  })
+  return { policy: () => inUse.policy, stop: () => follower.stop() }
+}
 
-  texts(name: string): readonly string[] {
-    return this.#list(name).map((value, index) => {
-      if (typeof value === 'string') return value
-      throw new Error(`${this.at(name)}[${index}] is not a string`)
-    })
-  }
+interface PolicyFile {
+  readonly content: Buffer
+  readonly policy: AuditPolicy
+}
 
-  words<const T extends string>(name: string, known: readonly T[]): readonly T[] {
-    return this.texts(name).map((text) => wordOf(text, known, this.at(name)))
+/** Returns `current` itself when the content of the file is unchanged. */
+async function load(path: string, current?: PolicyFile): Promise<PolicyFile> {
+  const content = await readBounded(path, FILE_BYTES_MAX)
+  if (current?.content.equals(content) === true) return current
+  try {
+    return { content, policy: auditPolicyOf(content.toString()) }
+  } catch (cause) {
+    throw new Error(path, { cause })
   }
+}
 
-  objects(name: string): readonly Fields[] {
-    return this.#list(name).map((value, index) => new Fields(value, `${this.at(name)}[${index}]`))
-  }
-
-  ignore(name: string): void {
-    this.#known.add(name)
-  }
-
-  /** Throws if a member was not read. */
-  end(): void {
-    const unknown = Object.keys(this.#object).find((name) => !this.#known.has(name))
-    if (unknown !== undefined) throw new Error(`${this.at(unknown)}: unknown field`)
-  }
-
-  #list(name: string): readonly Json[] {
-    const value = this.#take(name) ?? []
-    if (Array.isArray(value)) return value
-    throw new Error(`${this.at(name)} is not a list`)
-  }
-
-  /** A member that is null counts as missing. */
-  #take(name: string): Json | undefined {
-    this.#known.add(name)
-    return memberOf(this.#object, name) ?? undefined
-  }
+/** Throws an error that names the wrong field. */
+export function auditPolicyOf(text: string): AuditPolicy {
+  const [document, second] = [...yamlDocuments(text)]
+  if (document === undefined) throw new Error('the file is empty')
+  if (second !== undefined) throw new Error('the file has more than one document')
+  return readAuditPolicy(document.value)
 }

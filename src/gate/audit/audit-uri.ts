@@ -2,7 +2,7 @@ import type { Request } from '../../http/exchange.ts'
 import { isSecretName } from '../../lib/log/log-fields.ts'
 import { REDACTED, withoutTokens } from '../../lib/log/token-scrub.ts'
 
-/** Names of parameters with secrets, besides the names that are secret in log fields. */
+/** Names of secret parameters, in addition to the names that are secret in log fields. */
 const SECRET_PARAMETERS = new Set(['auth', 'code', 'sig', 'signature', 'assertion'])
 /** The length of the longest path that is served. */
 export const URI_LENGTH_MAX: number = 8 * 1024
@@ -45,12 +45,12 @@ function shownPart(part: string, lengthMax: number): string {
   return cleaned(part, lengthMax)
 }
 
-/** Truncation may split a surrogate pair. */
+/** Well-formed, since truncation may split a surrogate pair. */
 function cleaned(text: string, lengthMax: number): string {
   return withoutTokens(text, lengthMax).toWellFormed()
 }
 
-/** The redaction mark is not percent-encoded, so that it can be searched for. */
+/** Leaves the redaction mark unencoded, so that it can be searched for. */
 function cut(uri: string, lengthMax: number): string {
   const shown = uri.replaceAll(encodeURIComponent(REDACTED), REDACTED)
   return shown.length > lengthMax ? `${shown.slice(0, lengthMax)}...TRUNCATED` : shown

@@ -3,10 +3,11 @@ import { describe, test } from 'node:test'
 import { StatusError, unauthorized } from '../../api/status.ts'
 import type { Request } from '../../http/exchange.ts'
 import type { Json } from '../../lib/json.ts'
+import { makeRequest } from '../request.fixture.ts'
 import { readTarget } from '../target.ts'
 import { ANONYMOUS, type User } from '../user.ts'
 import { readAuditPolicy } from './audit-policy.ts'
-import type { AuditTrail } from './audit-trail.ts'
+import type { AuditTrail } from './auditor.ts'
 import { Auditor } from './auditor.ts'
 
 const ada: User = { name: 'ada', uid: '7', groups: ['ops'], extra: { scope: ['all'] } }
@@ -14,16 +15,12 @@ const WHEN = Date.UTC(2026, 10, 15, 4, 2, 47) + 123.456
 const PATH = '/apis/events.k8s.io/v1/namespaces/shop/events'
 
 function requestWith(change: Partial<Request> = {}): Request {
-  return {
-    method: 'GET',
+  return makeRequest({
     path: PATH,
-    query: new URLSearchParams(),
     headers: { 'user-agent': 'kubectl/v1.36' },
-    peer: { address: '192.0.2.7', isLoopback: false, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
+    peer: { address: '192.0.2.7' },
     ...change,
-  }
+  })
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: parsed JSON of any line.
@@ -33,7 +30,7 @@ interface Auditing {
   readonly trail: AuditTrail
   readonly lines: Line[]
   readonly auditor: Auditor
-  /** Of the last line. */
+  /** The last line. */
   readonly lastText: () => string
 }
 
@@ -186,7 +183,7 @@ describe('auditor', () => {
     none.trail.started(200)
     none.trail.ended({ code: 200 })
     assert.deepEqual(none.lines, [])
-    assert.equal(none.trail.isKept, false)
+    assert.equal(none.trail.isRecorded, false)
 
     const some = auditing({ level: 'Metadata', omitStages: ['RequestReceived', 'ResponseStarted'] })
     some.trail.identified(ada)
@@ -320,16 +317,16 @@ describe('auditor', () => {
         )
       }
       assert.equal(lines.at(-1)?.stage, 'ResponseComplete')
-      assert.ok(trail.heldBytes > 200 && trail.heldBytes < 2000, `${trail.heldBytes}`)
+      assert.ok(trail.retainedBytes > 200 && trail.retainedBytes < 2000, `${trail.retainedBytes}`)
     }
   })
 
-  test('nothing is copied when the policy wants no line', () => {
+  test('copies nothing when the policy wants no line', () => {
     const stages = ['RequestReceived', 'ResponseStarted', 'ResponseComplete', 'Panic']
     for (const rule of [{ level: 'None' }, { level: 'Metadata', omitStages: stages }]) {
       const { trail } = auditing(rule)
       trail.identified(ada)
-      assert.equal(trail.heldBytes, 0)
+      assert.equal(trail.retainedBytes, 0)
     }
   })
 
@@ -393,7 +390,7 @@ describe('auditor', () => {
     assert.deepEqual([userAgent, user.username, objectRef.name, requestObject], Array(4).fill(text))
   })
 
-  test('a line about an unauthenticated client has 2 KiB at most, whatever it sends', () => {
+  test('writes at most 2 KiB about an unauthenticated client, whatever it sends', () => {
     const odd = '\u009b"\\\u2028é'.repeat(2000)
     const proxies = Array.from({ length: 99 }, () => '2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff')
     const headers = { 'user-agent': odd, 'x-forwarded-for': proxies.join(',') }

@@ -1,18 +1,20 @@
 /**
- * Samples the audit lines of requests without valid credentials. Any client can send such requests,
- * and without a limit a flood of them pushes all other lines out of the rotated log files. Some are
- * logged in full; the rest is counted and logged in summaries of the same format.
+ * Samples the audit lines of requests without valid credentials. Any client can send them, and a
+ * flood would push all other lines out of the rotated log files. Some are logged in full; the rest
+ * are counted and logged in summaries of the same format.
  */
 import { randomUUID } from 'node:crypto'
 
-/** Burst in seconds of the rate: all requests of one client with a wrong token are logged. */
+/**
+ * The burst, in seconds of the rate: enough to log every request of one client with a bad token.
+ */
 const BURST_SECONDS = 50
-/** Addresses in a summary; when there are more, the first ones. */
+/** A summary lists the first addresses up to this number. */
 const ADDRESSES_MAX = 16
 const OMITTED = 'audit.tidings/omitted'
 
 export interface UnauthenticatedSamplerOptions {
-  /** Requests per second that are logged in full, in the long run; 0 logs all of them. */
+  /** The long-term rate of requests that are logged in full; 0 logs all of them. */
   readonly perSecond: number
   /** Monotonic milliseconds. */
   now(): number
@@ -28,7 +30,7 @@ interface Omitted {
 
 export class UnauthenticatedSampler {
   readonly #options: UnauthenticatedSamplerOptions
-  /** By status code. */
+  /** Keyed by status code. */
   readonly #omitted = new Map<number, Omitted>()
   #allowance: number
   #refilledAt: number
@@ -45,7 +47,7 @@ export class UnauthenticatedSampler {
     return this.#omittedCount
   }
 
-  /** Whether this request is logged in full. */
+  /** Returns whether to log this request in full. */
   admit(): boolean {
     const { perSecond } = this.#options
     if (perSecond === 0) return true
@@ -71,7 +73,7 @@ export class UnauthenticatedSampler {
     if (omitted.addresses.size < ADDRESSES_MAX) omitted.addresses.add(address)
   }
 
-  /** One line, with its newline, for each status code since the last call. */
+  /** Returns one line, with its newline, per status code omitted since the last call. */
   summaries(): readonly string[] {
     const lines = [...this.#omitted].map(([code, omitted]) => summaryLine(code, omitted))
     this.#omitted.clear()

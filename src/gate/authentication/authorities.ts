@@ -1,30 +1,30 @@
 import { X509Certificate } from 'node:crypto'
 import type { PresentedCertificate } from '../../http/exchange.ts'
 import { readBounded } from '../../lib/files/bounded-file.ts'
-import { follow, type OnLook } from '../../lib/files/follow.ts'
+import { follow, type OnPoll } from '../../lib/files/follow.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { type CertificateFacts, certificateFacts } from './certificate-facts.ts'
 
 const FILE_BYTES_MAX = 1024 * 1024
-/** The server sends their names in every handshake. */
+/** A limit, since the server sends their names in every handshake. */
 const AUTHORITIES_MAX = 100
-/** Signatures verified per certificate: far more than an honest chain has, in any order. */
+/** Signatures verified per certificate: far more than an honest chain needs, in any order. */
 const SIGNATURES_MAX = 64
 
 const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2'
 const ANY_USAGE = '2.5.29.37.0'
 
 /**
- * The authorities of one file. TLS has verified a certificate against the authorities of all files
- * together. This pool decides whether one of its own authorities has issued it, and whether it is
- * valid now: a connection may outlive the certificate of its handshake.
+ * The authorities of one file. TLS verifies certificates against the authorities of all files
+ * together. The pool decides whether one of its own authorities issued a certificate, and whether
+ * the certificate is valid now: a connection may outlive the certificate of its handshake.
  */
 export class AuthorityPool {
   readonly pem: string
   readonly #authorities: readonly X509Certificate[]
   readonly #known = new WeakMap<PresentedCertificate, readonly Period[]>()
 
-  /** Throws an error with the path when the file contains anything but authorities. */
+  /** Throws an error that names the path when the file contains anything but authorities. */
   constructor(path: string, pem: string) {
     this.pem = pem
     this.#authorities = authoritiesIn(path, pem)
@@ -40,7 +40,7 @@ export class AuthorityPool {
     return periods.some(({ fromMs, toMs }) => nowMs >= fromMs && nowMs <= toMs)
   }
 
-  /** Whether there may be a certificate that both pools trust. */
+  /** Returns whether there may be a certificate that both pools trust. */
   overlaps(other: AuthorityPool): boolean {
     return this.#authorities.some((mine) =>
       other.#authorities.some(
@@ -73,16 +73,12 @@ export class ClientAuthorities {
   readonly #follower: { stop(): void }
   #onChange: (pem: string) => void = () => {}
 
-  /** Rejects when a file cannot be used or the two overlap; the error has the path. */
-  static async open(files: AuthorityFiles, log: Log, onLook?: OnLook): Promise<ClientAuthorities> {
-    return new ClientAuthorities(files, await loadPools(files), { log, onLook })
+  /** Rejects when a file is unusable or the two overlap, with an error that names the path. */
+  static async open(files: AuthorityFiles, log: Log, onPoll?: OnPoll): Promise<ClientAuthorities> {
+    return new ClientAuthorities(files, await loadPools(files), log, onPoll)
   }
 
-  private constructor(
-    files: AuthorityFiles,
-    pools: Pools,
-    { log, onLook }: { readonly log: Log; readonly onLook: OnLook | undefined },
-  ) {
+  private constructor(files: AuthorityFiles, pools: Pools, log: Log, onPoll: OnPoll | undefined) {
     this.#pools = pools
     this.#follower = follow({
       inUse: pools,
@@ -93,8 +89,8 @@ export class ClientAuthorities {
         log.info('Client authorities reloaded', { ...files })
       },
       onProblem: (err) => log.warn('Client authorities not reloaded', { err }),
-      onMended: () => log.info('Client authorities valid again, unchanged', { ...files }),
-      onLook,
+      onRecovered: () => log.info('Client authorities valid again, unchanged', { ...files }),
+      onPoll,
     })
   }
 
@@ -112,7 +108,7 @@ export class ClientAuthorities {
     return [client, frontProxy].map((pool) => pool?.pem ?? '').join('\n')
   }
 
-  /** There is one listener, the TLS server. */
+  /** Replaces the listener: there is only one, the TLS server. */
   onChange(listener: (pem: string) => void): void {
     this.#onChange = listener
   }
@@ -170,7 +166,7 @@ function authoritiesIn(path: string, pem: string): readonly X509Certificate[] {
   return all
 }
 
-/** When all certificates of a chain are valid. */
+/** The time in which all certificates of a chain are valid. */
 interface Period {
   readonly fromMs: number
   readonly toMs: number
@@ -179,13 +175,13 @@ interface Period {
 interface Step {
   readonly certificate: X509Certificate
   readonly period: Period
-  /** Number of intermediates below, for the path length limit of an authority. */
+  /** Number of intermediates below, compared with the path length limit of an authority. */
   readonly intermediates: number
 }
 
 /**
  * Finds every chain from a certificate to an authority over the intermediates that the client sent.
- * Ignores the current time, so that the result can be cached as long as the pool exists.
+ * Ignores the current time, so that the result can be cached for as long as the pool exists.
  */
 class ChainSearch {
   readonly #presented: PresentedCertificate
@@ -242,7 +238,7 @@ function factsOf(certificate: X509Certificate): CertificateFacts | undefined {
   }
 }
 
-/** Node's `keyUsage` is the extended key usage; without it, all usages are allowed. */
+/** `keyUsage` of Node is the extended key usage. A certificate without it allows all usages. */
 function allowsClients({ keyUsage }: X509Certificate): boolean {
   const usages = keyUsage as readonly string[] | undefined
   return usages === undefined || usages.includes(CLIENT_AUTH) || usages.includes(ANY_USAGE)
@@ -252,7 +248,7 @@ function isSignedBy(certificate: X509Certificate, issuer: X509Certificate): bool
   try {
     return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
   } catch {
-    // The kind of key is not supported, so no signature of it can be verified.
+    // The type of key is not supported, so its signatures cannot be verified.
     return false
   }
 }

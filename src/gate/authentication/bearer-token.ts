@@ -1,26 +1,24 @@
 import { StatusError } from '../../api/status.ts'
 import { headerValues, type Request } from '../../http/exchange.ts'
-import { follow, type OnLook } from '../../lib/files/follow.ts'
-import type { Log } from '../../lib/log/log.ts'
+import { ownText } from '../../lib/text/own-text.ts'
 import type { Authenticator } from '../gate.ts'
 import { notIdentified } from '../refusal.ts'
 import { authenticated, type User } from '../user.ts'
-import { loadTokens, type TokenTable } from './token-file.ts'
 
-/** Authenticates one kind of bearer tokens. */
+/** Authenticates one kind of bearer token. */
 export interface TokenAuthenticator {
   /**
-   * Undefined when the token is not of this kind or not known. Rejects with 401 when it is invalid,
-   * and with 503 when it cannot be checked. `from` is the address of the client, `cluster` is the
-   * cluster that is requested.
+   * Returns undefined when the token is unknown or of another kind. Rejects with 401 when it is
+   * invalid, and with 503 when it cannot be checked. `from` is the address of the client, `cluster`
+   * the requested cluster.
    */
   userOf(token: string, from: string, cluster: string): User | undefined | Promise<User | undefined>
 }
 
 /**
- * Calls the authenticators in this order; a token that none of them knows is refused. `origins`
- * gets the tokens that are unknown or invalid here: those of a cluster may look like ours, since
- * most clusters use the same name for the issuer of their tokens.
+ * Tries the authenticators in this order, and refuses a token that none of them knows. Tokens that
+ * are unknown or invalid here go to `origins`: a token of a cluster may look like one of ours,
+ * since most clusters use the same issuer name.
  */
 export function bearerTokens(
   kinds: readonly TokenAuthenticator[],
@@ -36,12 +34,12 @@ export function bearerTokens(
     reauthenticator: (request, { cluster }) => {
       const token = bearerToken(request)
       if (token === undefined) return undefined
-      return reauthenticatorOf(userOf, copied(token), request.peer.address, cluster)
+      return reauthenticatorOf(userOf, ownText(token), request.peer.address, cluster)
     },
   }
 }
 
-/** Throws or rejects when there is no such user. */
+/** Throws or rejects when the token belongs to no user. */
 type UserOf = (token: string, from: string, cluster: string) => User | Promise<User>
 
 function ownUser(kinds: readonly TokenAuthenticator[]): UserOf {
@@ -77,22 +75,17 @@ function ownOrOriginUser(own: UserOf, origins: TokenAuthenticator): UserOf {
   }
 }
 
-/** A function of its own, so that the closure does not hold the request. */
+/** A separate function, so that the closure does not retain the request. */
 function reauthenticatorOf(userOf: UserOf, token: string, from: string, cluster: string) {
   return (): User | Promise<User> => userOf(token, from, cluster)
 }
 
-/** A copy, since a substring would hold the whole header in memory. */
-function copied(token: string): string {
-  return Buffer.from(token, 'latin1').toString('latin1')
-}
-
-/** Enough for a signed token with hundreds of groups. Longer ones are refused unread. */
+/** Enough for a signed token with hundreds of groups. Longer tokens are refused unread. */
 const TOKEN_LENGTH_MAX = 16 * 1024
 
 /**
- * The scheme may have any case, and text after the token is ignored. Other schemes are not
- * credentials here. Two such headers are refused: a proxy may have checked the other one.
+ * Ignores the case of the scheme and any text after the token. Other schemes are not credentials
+ * here. Refuses a request with two such headers, since a proxy may have checked only the other one.
  */
 function bearerToken(request: Request): string | undefined {
   const [sent = '', ...more] = headerValues(request, 'authorization')
@@ -100,62 +93,4 @@ function bearerToken(request: Request): string | undefined {
   const token = /^bearer\s+(\S+)/i.exec(sent)?.[1]
   if (token !== undefined && token.length > TOKEN_LENGTH_MAX) throw notIdentified('bad-token')
   return token
-}
-
-/**
- * The tokens of `--token-auth-file`, which is polled once a second. While the changed file cannot
- * be used, the last usable tokens stay valid.
- */
-export class FileTokens implements TokenAuthenticator {
-  #table: TokenTable
-  readonly #follower: { stop(): void }
-
-  /** Rejects if the file cannot be used; the error has path and line. */
-  static async open(path: string, log: Log, onLook?: OnLook): Promise<FileTokens> {
-    const table = await loadTokens(path)
-    logRemarks(path, table, log)
-    return new FileTokens(path, { table, log, onLook })
-  }
-
-  private constructor(
-    path: string,
-    {
-      table,
-      log,
-      onLook,
-    }: { readonly table: TokenTable; readonly log: Log; readonly onLook: OnLook | undefined },
-  ) {
-    this.#table = table
-    this.#follower = follow({
-      inUse: table,
-      load: (current) => loadTokens(path, current),
-      onChange: (found) => {
-        this.#table = found
-        logRemarks(path, found, log)
-        log.info('Token file reloaded', { file: path, count: found.size })
-      },
-      onProblem: (err) => log.warn('Token file not reloaded', { err }),
-      onMended: () => log.info('Token file valid again, unchanged', { file: path }),
-      onLook,
-    })
-  }
-
-  userOf(token: string): User | undefined {
-    return this.#table.userOf(token)
-  }
-
-  stop(): void {
-    this.#follower.stop()
-  }
-}
-
-/** Enough to find the problem; a file with thousands of problems must not fill the log. */
-const REMARKS_LOGGED_MAX = 20
-
-function logRemarks(path: string, { remarks }: TokenTable, log: Log): void {
-  for (const { line, text } of remarks.slice(0, REMARKS_LOGGED_MAX)) {
-    log.warn('Problem in a line of the token file', { file: path, line, reason: text })
-  }
-  const more = remarks.length - REMARKS_LOGGED_MAX
-  if (more > 0) log.warn('More problems in the token file', { file: path, count: more })
 }

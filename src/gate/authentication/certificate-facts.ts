@@ -7,7 +7,7 @@ import { derContent, derInteger, derMembers, derOid, derText, derValue, TAG } fr
 
 const COMMON_NAME = '2.5.4.3'
 const ORGANIZATION = '2.5.4.10'
-/** The attribute in which Kubernetes has the uid of a user. */
+/** The attribute in which Kubernetes stores the uid of a user. */
 const USER_ID = '1.3.6.1.4.1.57683.2'
 const BASIC_CONSTRAINTS = '2.5.29.19'
 const NAME_CONSTRAINTS = '2.5.29.30'
@@ -15,10 +15,9 @@ const NAME_CONSTRAINTS = '2.5.29.30'
 export interface CertificateFacts {
   /** The last one if there are several, as in Go; '' if there is none. */
   readonly commonName: string
-  /** In the order of the certificate. */
   readonly organizations: readonly string[]
   readonly userIds: readonly string[]
-  /** The limit of intermediates below this authority. */
+  /** The maximum number of intermediates below this authority. */
   readonly pathLength: number | undefined
   readonly hasNameConstraints: boolean
 }
@@ -47,7 +46,7 @@ interface SubjectAttribute {
 
 const READ_ATTRIBUTES: ReadonlySet<string> = new Set([COMMON_NAME, ORGANIZATION, USER_ID])
 
-/** A subject is a list of sets of attributes. Values of other attributes may be of any type. */
+/** A subject is a list of sets of attributes. Attributes that are not read may have any type. */
 function attributesOf(sets: ReturnType<typeof derMembers>): readonly SubjectAttribute[] {
   return sets
     .flatMap((set) => derMembers(set, TAG.set))

@@ -6,13 +6,13 @@ import { authenticated, type User } from '../user.ts'
 import type { ClientAuthorities } from './authorities.ts'
 import { certificateFacts } from './certificate-facts.ts'
 
-/** The key in the extra of a user that identifies the credential. */
+/** The key in `extra` that identifies the credential. */
 export const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id'
 
 /**
- * Users by client certificate: the common name is the user name, organizations are its groups.
- * Checked for each request, so that a certificate that has expired, or whose authority was removed,
- * is invalid on open connections too.
+ * Authenticates client certificates: the common name is the user name, organizations are the
+ * groups. Checked for each request, so that a certificate that has expired or whose authority was
+ * removed becomes invalid on open connections too.
  */
 export function clientCertificates(
   authorities: Pick<ClientAuthorities, 'client'>,
@@ -45,7 +45,7 @@ export function clientCertificates(
   }
 }
 
-/** Undefined without a common name: such a certificate names no user. */
+/** Returns undefined for a certificate without a common name, since it names no user. */
 function userOf({ leaf }: PresentedCertificate): User | undefined {
   const { commonName, organizations, userIds } = certificateFacts(leaf.raw)
   if (commonName === '') return undefined

@@ -1,6 +1,6 @@
 /**
- * Parses DER, the encoding of certificates, as far as is needed to find fields in it. Strict:
- * everything that is not valid DER is an error, so that a certificate cannot be read in two ways.
+ * Parses DER, the encoding of certificates, as far as needed to find fields in it. Anything that is
+ * not valid DER is an error, so that a certificate cannot be read in two ways.
  */
 
 export interface DerValue {
@@ -25,7 +25,7 @@ export const TAG = {
   context: 0xa0,
 } as const
 
-/** The low bits of a tag. If all are set, the number of the tag follows in further bytes. */
+/** The low bits of a tag. If all are set, the tag number follows in further bytes. */
 const TAG_NUMBER = 0x1f
 const LONG_LENGTH = 0x80
 const LENGTH_BYTES_MAX = 3
@@ -63,7 +63,7 @@ export function derContent(value: DerValue | undefined, tag: number): Buffer {
   return value.content
 }
 
-/** An object identifier in dotted notation. */
+/** Returns an object identifier in dotted notation. */
 export function derOid(value: DerValue | undefined): string {
   const content = derContent(value, TAG.oid)
   if (((content.at(-1) ?? LONG_LENGTH) & LONG_LENGTH) !== 0) throw new Error('an OID is truncated')
@@ -80,7 +80,7 @@ export function derOid(value: DerValue | undefined): string {
   return [root, first - root * 40n, ...rest].join('.')
 }
 
-/** A non-negative integer of up to four bytes. */
+/** Reads a non-negative integer of up to four bytes. */
 export function derInteger(value: DerValue | undefined): number {
   const content = derContent(value, TAG.integer)
   if (content.length === 0 || content.length > 4 || (content[0] ?? 0) > 0x7f) {
@@ -89,7 +89,7 @@ export function derInteger(value: DerValue | undefined): number {
   return content.readUIntBE(0, content.length)
 }
 
-/** Strings of the types in use. Older types are errors: their character sets are ambiguous. */
+/** Decodes the string types in use. Older types are errors: their character sets are ambiguous. */
 export function derText({ tag, content }: DerValue): string {
   switch (tag) {
     case TAG.utf8:

@@ -5,7 +5,7 @@ import { authenticated, type User } from '../user.ts'
 import type { ClientAuthorities } from './authorities.ts'
 import { certificateFacts } from './certificate-facts.ts'
 
-/** Header names are in lower case. */
+/** Header names, in lower case. */
 export interface FrontProxyHeaders {
   readonly username: readonly string[]
   readonly group: readonly string[]
@@ -15,16 +15,17 @@ export interface FrontProxyHeaders {
 
 export interface FrontProxyOptions {
   readonly authorities: Pick<ClientAuthorities, 'frontProxy'>
-  /** Common names of proxies; if empty, every certificate of the authority is a proxy. */
+  /** Common names of proxies. If empty, every certificate of the authority is a proxy. */
   readonly allowedNames: readonly string[]
   readonly headers: FrontProxyHeaders
   readonly now?: () => number
 }
 
 /**
- * Users that a trusted front proxy names in headers. The certificate of the proxy is checked first:
- * without it the headers are not read. A request that names two users is refused: a proxy that
- * passes on such headers of its clients beside its own would let a client be any user.
+ * Authenticates the users that a trusted front proxy names in headers. The headers are read only
+ * after the proxy's certificate has been checked. A request that names two users is refused: a
+ * proxy that forwards such headers of its clients along with its own would let a client be any
+ * user.
  */
 export function frontProxy(options: FrontProxyOptions): Authenticator {
   const { authorities, headers, now = Date.now } = options
@@ -35,7 +36,9 @@ export function frontProxy(options: FrontProxyOptions): Authenticator {
     names.set(presented, name)
     return name
   }
-  /** False without configured front proxies. Throws a 401 for an invalid certificate or name. */
+  /**
+   * Returns false if no front proxies are configured. Throws a 401 for a bad certificate or name.
+   */
   const isProxy = (presented: PresentedCertificate): boolean => {
     if (authorities.frontProxy === undefined) return false
     const nowMs = now()
@@ -61,7 +64,7 @@ export function frontProxy(options: FrontProxyOptions): Authenticator {
   }
 }
 
-/** The user stays the one that the proxy named; only the trust in the proxy can end. */
+/** The user stays the one that the proxy named; only trust in the proxy can end. */
 function reauthenticatorOf(
   presented: PresentedCertificate,
   isProxy: (presented: PresentedCertificate) => boolean,
@@ -94,7 +97,7 @@ function single(request: Request, names: readonly string[]): string | undefined 
   return undefined
 }
 
-/** Empty ones count as not sent. */
+/** An empty value counts as not sent. */
 function valuesOf(request: Request, name: string): readonly string[] {
   return headerValues(request, name)
     .filter((value) => value !== '')
@@ -109,7 +112,7 @@ function extraIn(request: Request, prefixes: readonly string[]): User['extra'] {
     const key = decoded(name.slice(prefix.length))
     found.set(key, [...(found.get(key) ?? []), ...headerValues(request, name).map(readable)])
   }
-  // From entries, so that `__proto__` is a key like any other.
+  // Object.fromEntries makes `__proto__` a key like any other.
   return found.size === 0 ? undefined : Object.fromEntries(found)
 }
 
@@ -123,7 +126,7 @@ function decoded(key: string): string {
   }
 }
 
-/** Proxies send UTF-8, of which Node gives each byte as one character. */
+/** Decodes UTF-8, of which Node returns each byte as one character. */
 function readable(value: string): string {
   if (/^[\x20-\x7e]*$/.test(value)) return value
   try {

@@ -1,27 +1,27 @@
-/** Reads a document from another server over HTTPS, with limits of time and size. */
+/** Reads a document from another server over HTTPS, with limits on time and size. */
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { collectBytes } from '../../lib/bytes/collect-bytes.ts'
 
 export interface HttpsReadOptions {
-  /** PEM; undefined means the public authorities of Node. */
+  /** PEM. If undefined, Node's public authorities are trusted. */
   readonly ca: string | undefined
-  /** For everything from the DNS lookup to the last byte. */
+  /** Covers everything from the DNS lookup to the last byte. */
   readonly timeoutMs: number
-  /** Of the response body. */
+  /** The maximum size of the response body. */
   readonly bytesMax: number
 }
 
 /**
- * The body of a response with status 200; rejects on any other status. Redirects are not followed,
- * and an invalid certificate is always an error: no option turns that off.
+ * Returns the body of a response with status 200, and rejects on any other status. Does not follow
+ * redirects. An invalid certificate is always an error: no option turns that off.
  */
 export async function httpsRead(url: URL, options: HttpsReadOptions): Promise<Buffer> {
   const { ca, timeoutMs, bytesMax } = options
   const signal = AbortSignal.timeout(timeoutMs)
   const request = https.get(url, {
-    // Without keep-alive, since requests are rare.
+    // No keep-alive, since requests are rare.
     agent: false,
     signal,
     minVersion: 'TLSv1.2',

@@ -107,7 +107,7 @@ describe('keys of an issuer', () => {
     ['too many keys', { keys: { keys: Array.from({ length: 101 }, () => ({ kty: 'EC' })) } }],
     ['invalid keys', { keys: { keys: ['a'] } }],
   ] as const) {
-    test(`a document with ${what} gives no keys`, async () => {
+    test(`returns no keys for a document with ${what}`, async () => {
       const { keys } = issuer(documents)
       await assert.rejects(keys.current(), { name: 'TokenRefused' })
     })

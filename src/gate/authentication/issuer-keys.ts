@@ -4,9 +4,9 @@ import { isObject, type Json, memberOf } from '../../lib/json.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { TokenRefused } from './signed-token.ts'
 
-/** Minimum time between two requests to the issuer, since any client can send invented tokens. */
+/** Minimum time between two requests to the issuer, since any client can send made-up tokens. */
 const COOLDOWN_MS = 5_000
-/** Keys are fetched again after this time, so that a revoked key does not stay. */
+/** Keys are fetched again after this time, so that a revoked key does not stay valid. */
 const FRESH_MS = 10 * 60_000
 /** If fetching fails, the last keys are trusted for this long. */
 const TRUSTED_MS = 60 * 60_000
@@ -14,22 +14,21 @@ const KEYS_MAX = 100
 
 export interface IssuerKeysOptions {
   readonly issuerUrl: string
-  /** Reads the document at an https URL, with limits of time and size. */
+  /** Reads the document at an https URL, with limits on time and size. */
   readonly read: (url: URL) => Promise<Buffer>
   readonly onChange: () => void
   readonly clock: Clock
   readonly log: Log
 }
 
-/** The keys of an issuer at one time. */
 export interface KeysOfIssuer {
   readonly find: JWTVerifyGetKey
   readonly atMs: number
 }
 
 /**
- * Fetches and caches the public keys of an OIDC issuer. Concurrent callers share one request, and a
- * cooldown follows each request, whether it succeeded or not.
+ * Fetches and caches the public keys of an OIDC issuer. Concurrent callers share one request, and
+ * each request is followed by a cooldown, whether it succeeded or not.
  */
 export class IssuerKeys {
   readonly #options: IssuerKeysOptions
@@ -43,7 +42,7 @@ export class IssuerKeys {
     this.#options = options
   }
 
-  /** The keys to verify with. Rejects with TokenRefused when there are none that can be trusted. */
+  /** Rejects with TokenRefused when there are no keys that can be trusted. */
   async current(): Promise<KeysOfIssuer> {
     const ageMs = this.#ageMs()
     if (ageMs >= TRUSTED_MS) await this.#refresh()
@@ -54,13 +53,13 @@ export class IssuerKeys {
     return this.#keys
   }
 
-  /** For a token that `keys` did not verify: newer keys, or undefined if there are none. */
+  /** Returns newer keys for a token that `keys` did not verify, or undefined if there are none. */
   async laterThan(keys: KeysOfIssuer): Promise<KeysOfIssuer | undefined> {
     if (this.#keys === keys) await this.#refresh()
     return this.#keys?.find === keys.find ? undefined : this.#keys
   }
 
-  /** Never rejects: the last keys stay until new ones are fetched. */
+  /** Never rejects: the old keys stay until new ones are fetched. */
   async #refresh(): Promise<void> {
     const { clock } = this.#options
     if (this.#pending === undefined) {

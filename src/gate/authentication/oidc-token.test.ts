@@ -62,7 +62,7 @@ describe('claims of an OIDC issuer', () => {
     }
   })
 
-  test('an email address is used unless email_verified is there and not true', () => {
+  test('uses an email address unless email_verified is present and not true', () => {
     const byEmail = { ...rules, usernameClaim: 'email', usernamePrefix: '' }
     const email = 'ada@example.com'
     assert.equal(userIn({ email }, byEmail).name, email)

@@ -1,7 +1,7 @@
 import { errors, type JWTPayload, jwtVerify } from 'jose'
 import type { Clock } from '../../lib/clock.ts'
 import { readBounded } from '../../lib/files/bounded-file.ts'
-import { follow, type OnLook } from '../../lib/files/follow.ts'
+import { follow, type OnPoll } from '../../lib/files/follow.ts'
 import type { Json } from '../../lib/json.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { User } from '../user.ts'
@@ -18,19 +18,19 @@ import {
 } from './signed-token.ts'
 
 const CA_BYTES_MAX = 1024 * 1024
-/** For each of the two documents of an issuer. */
+/** Timeout for each of the two documents of an issuer. */
 const READ_TIMEOUT_MS = 5_000
 const READ_BYTES_MAX = 1024 * 1024
-/** Prefix of the names that Kubernetes reserves; users of an issuer must not have one. */
+/** Prefix of the names that Kubernetes reserves. Users of an issuer must not have one. */
 const RESERVED = 'system:'
 
-/** How claims become a user. */
+/** Describes how claims become a user. */
 export interface ClaimRules {
   readonly usernameClaim: string
   readonly usernamePrefix: string
   readonly groupsClaim: string | undefined
   readonly groupsPrefix: string
-  /** Claims that must have exactly this value. */
+  /** Claims that must have exactly these values. */
   readonly required: ReadonlyMap<string, string>
 }
 
@@ -41,7 +41,7 @@ export interface OidcTokenOptions extends ClaimRules {
   readonly caFile: string | undefined
   readonly clock: Clock
   readonly log: Log
-  readonly onLook?: OnLook | undefined
+  readonly onPoll?: OnPoll | undefined
 }
 
 /** Authenticates ID tokens of an OIDC issuer. */
@@ -52,7 +52,7 @@ export class OidcTokens implements TokenAuthenticator {
   readonly #follower: { stop(): void }
   #ca: string | undefined
 
-  /** Rejects when a file cannot be used. The issuer need not be available yet. */
+  /** Rejects when a file is unusable. The issuer need not be available yet. */
   static async open(options: OidcTokenOptions): Promise<OidcTokens> {
     const { caFile } = options
     return new OidcTokens(options, caFile === undefined ? undefined : await readCa(caFile))
@@ -71,7 +71,7 @@ export class OidcTokens implements TokenAuthenticator {
       clock,
       log,
     })
-    // Fetched early, so that the first token need not wait. Failures are logged.
+    // Fetch early, so that the first token need not wait. Failures are logged.
     this.#keys.current().catch(() => {})
     this.#follower = follow({
       inUse: ca,
@@ -81,12 +81,12 @@ export class OidcTokens implements TokenAuthenticator {
         log.info('Authorities of the OIDC issuer reloaded', { file: caFile })
       },
       onProblem: (err) => log.warn('Authorities of the OIDC issuer not reloaded', { err }),
-      onMended: () => log.info('Authorities of the OIDC issuer valid again, unchanged'),
-      onLook: options.onLook,
+      onRecovered: () => log.info('Authorities of the OIDC issuer valid again, unchanged'),
+      onPoll: options.onPoll,
     })
   }
 
-  /** PEM: the authorities of the issuer's server certificate. */
+  /** The authorities of the issuer's server certificate, in PEM. */
   get ca(): string | undefined {
     return this.#ca
   }
@@ -106,7 +106,7 @@ export class OidcTokens implements TokenAuthenticator {
     this.#follower.stop()
   }
 
-  /** A key that is not known may be newer than our last request to the issuer. */
+  /** Fetches the keys again for an unknown key, which may be newer than our last request. */
   async #verify(token: string): Promise<JWTPayload> {
     const keys = await this.#keys.current()
     try {

@@ -2,7 +2,7 @@ import { createPublicKey, hash, type KeyObject } from 'node:crypto'
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose'
 import type { Clock } from '../../lib/clock.ts'
 import { readBounded } from '../../lib/files/bounded-file.ts'
-import { follow, type OnLook } from '../../lib/files/follow.ts'
+import { follow, type OnPoll } from '../../lib/files/follow.ts'
 import { isObject, type Json, type JsonObject, textOf } from '../../lib/json.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { serviceAccountGroups, serviceAccountUser, type User } from '../user.ts'
@@ -27,20 +27,20 @@ const EC_ALGORITHMS: ReadonlyMap<string, string> = new Map([
 const EXTRA = 'authentication.kubernetes.io/'
 
 export interface ServiceAccountTokenOptions {
-  /** PEM: public keys, or certificates or private keys for the public keys in them. */
+  /** PEM files with public keys, or with certificates or private keys that contain them. */
   readonly keyFiles: readonly string[]
   readonly issuers: readonly string[]
   /** A token must have one of these. */
   readonly audiences: readonly string[]
   readonly clock: Clock
   readonly log: Log
-  readonly onLook?: OnLook | undefined
+  readonly onPoll?: OnPoll | undefined
 }
 
 /**
- * Authenticates tokens that a Kubernetes cluster signs for its service accounts. Whether account
- * and pod still exist cannot be checked from here: a token is valid until it expires, and one that
- * never expires is refused.
+ * Authenticates tokens that a Kubernetes cluster signs for its service accounts. Whether the
+ * account and the pod still exist cannot be checked here: a token is valid until it expires, and
+ * one that never expires is refused.
  */
 export class ServiceAccountTokens implements TokenAuthenticator {
   readonly #options: ServiceAccountTokenOptions
@@ -48,7 +48,7 @@ export class ServiceAccountTokens implements TokenAuthenticator {
   readonly #follower: { stop(): void }
   #keys: KeySet
 
-  /** Rejects if a file cannot be used; the error has its path. */
+  /** Rejects if a file is unusable, with an error that names it. */
   static async open(options: ServiceAccountTokenOptions): Promise<ServiceAccountTokens> {
     return new ServiceAccountTokens(options, await loadKeys(options.keyFiles))
   }
@@ -67,8 +67,8 @@ export class ServiceAccountTokens implements TokenAuthenticator {
         log.info('Service account keys reloaded', { files: keyFiles, count: found.keys.length })
       },
       onProblem: (err) => log.warn('Service account keys not reloaded', { err }),
-      onMended: () => log.info('Service account keys valid again, unchanged'),
-      onLook: options.onLook,
+      onRecovered: () => log.info('Service account keys valid again, unchanged'),
+      onPoll: options.onPoll,
     })
   }
 
@@ -120,7 +120,7 @@ class KeySet {
     this.keys = keys
   }
 
-  /** The key that the token names, or else all keys with its algorithm. */
+  /** The key that the token names; otherwise all keys with its algorithm. */
   for(token: string): readonly PublicKey[] {
     const { alg = '', kid } = decodeProtectedHeader(token)
     const fitting = this.keys.filter(({ algorithms }) => algorithms.includes(alg))
@@ -152,7 +152,7 @@ function publicKey(path: string, block: string): PublicKey {
   try {
     key = createPublicKey(block)
   } catch {
-    // Without the cause, which might quote the key, and it might be a private one.
+    // Omit the cause: it might quote the key, which might be a private one.
     throw new Error(`${path} contains a key that cannot be parsed`)
   }
   const algorithms = algorithmsOf(key)
@@ -189,7 +189,7 @@ function serviceAccountIn(claims: JWTPayload): User {
   }
 }
 
-/** The objects that the token is bound to, with the keys of Kubernetes. */
+/** The objects that the token is bound to, under the keys that Kubernetes uses. */
 function extraIn(claims: JWTPayload, all: JsonObject): readonly [string, readonly string[]][] {
   const found: [string, readonly string[]][] = []
   if (typeof claims.jti === 'string' && claims.jti !== '') {

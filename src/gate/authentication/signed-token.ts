@@ -1,11 +1,11 @@
-/** For authenticators of signed tokens (JWT): the claimed issuer, a cache of verified tokens. */
+/** Parts of the authenticators of signed tokens (JWT). */
 import { decodeJwt, errors, type JWTPayload } from 'jose'
 import type { Clock } from '../../lib/clock.ts'
 import type { Json } from '../../lib/json.ts'
 import type { Log } from '../../lib/log/log.ts'
+import { digestOf, ExpiringCache } from '../expiring-cache.ts'
 import { notIdentified } from '../refusal.ts'
 import type { User } from '../user.ts'
-import { TokenCache, tokenDigest } from './token-cache.ts'
 
 /** Clocks of issuers may differ from ours. */
 export const CLOCK_TOLERANCE_SECONDS = 10
@@ -13,12 +13,12 @@ export const CLOCK_TOLERANCE_SECONDS = 10
 /** A verified token is not verified again for this long, or until it expires. */
 const CACHE_MS = 10_000
 const CACHE_ENTRIES_MAX = 10_000
-/** `-v` from which the reason of a refused token is logged. */
+/** The lowest `-v` at which the reason of a refused token is logged. */
 const REFUSAL_LOG_LEVEL = 4
 
-/** The issuer in an unverified token: only to choose the authenticator that verifies it. */
+/** The issuer in an unverified token, used only to choose the authenticator that verifies it. */
 export function claimedIssuer(token: string): string | undefined {
-  // Recognizes most tokens that are not JWTs without the cost of an error.
+  // Rejects most tokens that are not JWTs without the cost of an error.
   if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(token)) return undefined
   try {
     const issuer: unknown = decodeJwt(token).iss
@@ -34,24 +34,24 @@ export function claimOf(claims: object, name: string): Json | undefined {
   return Object.hasOwn(claims, name) ? (claims as Record<string, Json>)[name] : undefined
 }
 
-/** The reason why a token is refused, for the log. Contains nothing of the token. */
+/** Its message is the reason for the log, and contains nothing of the token. */
 export class TokenRefused extends Error {
   override readonly name = 'TokenRefused'
 }
 
 /** Verifies tokens, and caches the users of verified ones. */
 export class VerifiedTokens {
-  readonly #cache: TokenCache<User>
+  readonly #cache: ExpiringCache<User>
   readonly #log: Log
 
   constructor(clock: Clock, log: Log) {
-    this.#cache = new TokenCache({ entriesMax: CACHE_ENTRIES_MAX, clock })
+    this.#cache = new ExpiringCache({ entriesMax: CACHE_ENTRIES_MAX, clock })
     this.#log = log
   }
 
-  /** The user of a token in the cache. */
+  /** Looks the token up in the cache only. */
   known(token: string): User | undefined {
-    return this.#cache.get(tokenDigest(token))
+    return this.#cache.get(digestOf(token))
   }
 
   /** Rejects with 401 when `verify` or `userOf` throws. */
@@ -64,17 +64,17 @@ export class VerifiedTokens {
       const claims = await verify()
       const user = userOf(claims)
       const leftMs = (claims.exp ?? 0) * 1000 - Date.now()
-      this.#cache.set(tokenDigest(token), user, Math.min(leftMs, CACHE_MS))
+      this.#cache.set(digestOf(token), user, Math.min(leftMs, CACHE_MS))
       return user
     } catch (error) {
-      // Every error counts as a fault of the token: the library throws TypeErrors too.
+      // Every error counts as a defect of the token, since the library throws TypeErrors too.
       this.#log.v(REFUSAL_LOG_LEVEL, 'Token refused', { reason: reasonOf(error) })
       const isExpired = error instanceof errors.JWTExpired
       throw notIdentified(isExpired ? 'expired-token' : 'bad-token')
     }
   }
 
-  /** For a change of keys: all tokens have to be verified again. */
+  /** Called when keys change: every token must be verified again. */
   forget(): void {
     this.#cache.clear()
   }

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
-import { loadTokens, type TokenTable, tokenTable } from './token-file.ts'
+import { type Log, type LogFields, silentLog } from '../../lib/log/log.ts'
+import { FileTokens, loadTokens, type TokenTable, tokenTable } from './token-file.ts'
 
 const table = (text: string): TokenTable => tokenTable('tokens.csv', Buffer.from(text))
 
@@ -52,7 +53,7 @@ describe('tokenTable', () => {
     }
   })
 
-  test('the group of authenticated users is there once, and empty groups are ignored', () => {
+  test('adds the group of authenticated users once, and ignores empty groups', () => {
     assert.deepEqual(table('a,b,c,"system:authenticated,,g"').userOf('a')?.groups, [
       'g',
       'system:authenticated',
@@ -126,7 +127,7 @@ describe('tokenTable', () => {
 })
 
 describe('loadTokens', () => {
-  test('a file with unchanged content gives the current table itself', async () => {
+  test('returns the current table itself when the content of the file is unchanged', async () => {
     await using folder = await tempFolder()
     const path = join(folder.path, 'tokens.csv')
     await writeFile(path, 'abc,ada,1')
@@ -137,7 +138,7 @@ describe('loadTokens', () => {
     assert.equal((await loadTokens(path, first)).userOf('abc')?.name, 'bob')
   })
 
-  test('a directory, a missing file and a too large file are refused', async () => {
+  test('refuses a directory, a missing file and a file that is too large', async () => {
     await using folder = await tempFolder()
     await assert.rejects(loadTokens(folder.path), /is not a file/)
     await assert.rejects(loadTokens(join(folder.path, 'none')), /ENOENT/)
@@ -147,7 +148,77 @@ describe('loadTokens', () => {
   })
 })
 
+describe('FileTokens', () => {
+  let path: string
+
+  before(async () => {
+    path = join(await mkdtemp(join(tmpdir(), 'tidings-tokens-')), 'tokens.csv')
+  })
+  after(() => rm(join(path, '..'), { recursive: true }))
+
+  test('uses a changed file, unless it is unusable', async (context) => {
+    context.mock.timers.enable({ apis: ['setInterval'] })
+    const { log, lines, nextLine } = recording()
+    await writeFile(path, 'old-token,ada,1\n')
+    const tokens = await FileTokens.open(path, log)
+    const names = (): unknown[] =>
+      ['old-token', 'new-token'].map((token) => tokens.userOf(token)?.name)
+    assert.deepEqual(names(), ['ada', undefined])
+
+    await writeFile(path, 'new-token,bob,2\nnew-token')
+    const broken = nextLine()
+    context.mock.timers.tick(1000)
+    assert.equal(await broken, 'Token file not reloaded')
+    assert.deepEqual(names(), ['ada', undefined])
+
+    await writeFile(path, 'new-token,bob,2\n')
+    const fixed = nextLine()
+    // The last poll may not have finished yet.
+    await new Promise(setImmediate)
+    context.mock.timers.tick(1000)
+    assert.equal(await fixed, 'Token file reloaded')
+    assert.deepEqual(names(), [undefined, 'bob'])
+    tokens.stop()
+    assert.doesNotMatch(JSON.stringify(lines), /(old|new)-token/)
+  })
+
+  test('logs at most twenty problems one by one', async () => {
+    const { log, lines } = recording()
+    await writeFile(path, ',nobody,0\n'.repeat(25))
+    const tokens = await FileTokens.open(path, log)
+    tokens.stop()
+    assert.equal(lines.length, 21)
+    assert.deepEqual(lines[0], {
+      msg: 'Problem in a line of the token file',
+      file: path,
+      line: 1,
+      reason: 'skipped: no token',
+    })
+    assert.equal(lines[20]?.['count'], 5)
+  })
+
+  test('refuses to open an unusable file', async () => {
+    await writeFile(path, 'token,ada')
+    await assert.rejects(FileTokens.open(path, silentLog), /tokens\.csv, line 1: 2 columns/)
+  })
+})
+
 async function tempFolder(): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await mkdtemp(join(tmpdir(), 'tidings-tokens-'))
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) }
+}
+
+/** A log that records its lines; `nextLine` waits for another one. */
+function recording(): { log: Log; lines: LogFields[]; nextLine: () => Promise<string> } {
+  const lines: LogFields[] = []
+  let onLine: (msg: string) => void = () => {}
+  const record = (msg: string, fields: LogFields = {}): void => {
+    lines.push({ msg, ...fields, ...('err' in fields ? { err: String(fields['err']) } : {}) })
+    onLine(msg)
+  }
+  const nextLine = (): Promise<string> =>
+    new Promise((resolve) => {
+      onLine = resolve
+    })
+  return { log: { ...silentLog, info: record, warn: record }, lines, nextLine }
 }

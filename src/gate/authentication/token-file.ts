@@ -1,8 +1,11 @@
-import { hash } from 'node:crypto'
 import { readBounded } from '../../lib/files/bounded-file.ts'
+import { follow, type OnPoll } from '../../lib/files/follow.ts'
+import type { Log } from '../../lib/log/log.ts'
 import { CsvError, type CsvRecord, csvRecords } from '../../lib/text/csv.ts'
 import { ownText } from '../../lib/text/own-text.ts'
-import type { User } from '../user.ts'
+import { digestOf } from '../expiring-cache.ts'
+import { AUTHENTICATED, type User } from '../user.ts'
+import type { TokenAuthenticator } from './bearer-token.ts'
 
 /** Enough for ten thousand tokens. Parsing a much larger file would delay requests. */
 const FILE_BYTES_MAX = 1024 * 1024
@@ -10,19 +13,15 @@ const FILE_BYTES_MAX = 1024 * 1024
 const TOKEN_LENGTH_MAX = 8 * 1024
 const COLUMNS_MIN = 3
 const COLUMNS_MAX = 4
-const AUTHENTICATED = 'system:authenticated'
 
-/** A problem in a line, for the log. It never quotes the line. */
+/** A problem in a line, for the log. It never quotes the content. */
 export interface TokenFileRemark {
   readonly line: number
   readonly text: string
 }
 
-/** The content of a token file. */
 export interface TokenTable {
-  /** Undefined when the token is not in the file. */
   userOf(token: string): User | undefined
-  /** The bytes of the file. */
   readonly content: Buffer
   readonly remarks: readonly TokenFileRemark[]
   /** Number of tokens. */
@@ -63,26 +62,26 @@ export function tokenTable(path: string, content: Buffer): TokenTable {
     if (users.has(digest)) remark('replaces an earlier line with the same token')
     users.set(digest, { name, uid, groups: groupsOf(groups) })
   }
-  const known = new KnownTokens()
+  const recent = new RecentTokens()
   const userOf = (token: string): User | undefined => {
     if (token.length > TOKEN_LENGTH_MAX) return undefined
-    const recent = known.find(token)
-    if (recent !== undefined) return recent
+    const known = recent.find(token)
+    if (known !== undefined) return known
     const user = users.get(digestOf(token))
-    if (user !== undefined) known.note(token, user)
+    if (user !== undefined) recent.add(token, user)
     return user
   }
   return { content, remarks, size: users.size, userOf }
 }
 
 /**
- * The tokens that were used last: a digest is a good part of what authentication costs. The time
- * of a lookup tells at most whether a token of the same length and with the same hash of its last
- * four characters was used lately; a comparison takes as long wherever two tokens differ.
+ * Caches recently used tokens, since a digest is a good part of the cost of authentication. The
+ * time of a lookup reveals at most whether a token of the same length and with the same hash of its
+ * last four characters was used recently: a comparison takes as long wherever two tokens differ.
  */
-class KnownTokens {
+class RecentTokens {
   readonly #entries: ({ readonly token: string; readonly user: User } | undefined)[] = new Array(
-    KNOWN_TOKENS,
+    RECENT_TOKENS,
   ).fill(undefined)
 
   find(token: string): User | undefined {
@@ -90,19 +89,19 @@ class KnownTokens {
     return entry !== undefined && isSame(entry.token, token) ? entry.user : undefined
   }
 
-  note(token: string, user: User): void {
+  add(token: string, user: User): void {
     this.#entries[placeOf(token)] = { token: ownText(token), user }
   }
 }
 
-const KNOWN_TOKENS = 256
-/** At the end, since tokens often begin alike. */
+const RECENT_TOKENS = 256
+/** How many of the last characters are hashed. The first ones are often alike. */
 const PLACE_CHARACTERS = 4
 
 function placeOf(token: string): number {
   let place = token.length
   for (let at = Math.max(0, token.length - PLACE_CHARACTERS); at < token.length; at++) {
-    place = (place * 31 + token.charCodeAt(at)) % KNOWN_TOKENS
+    place = (place * 31 + token.charCodeAt(at)) % RECENT_TOKENS
   }
   return place
 }
@@ -117,18 +116,7 @@ function isSame(one: string, other: string): boolean {
   return difference === 0
 }
 
-/**
- * Tokens that were not used lately are looked up by digest, against timing attacks: the time to
- * compare digests reveals nothing of the tokens. A client that measures it may learn how many bytes
- * the digest of a guess has in common with one of ours. That does not help to find the token, since
- * similar tokens have unrelated digests. The time to compute the digest depends only on the length
- * of the token that was sent.
- */
-function digestOf(token: string): string {
-  return hash('sha256', token, 'base64')
-}
-
-/** A token in a header ends at a space, and a header has only printable ASCII. */
+/** Whether the token fits in a header, which has only printable ASCII and separates by spaces. */
 function isSendable(token: string): boolean {
   return token.length <= TOKEN_LENGTH_MAX && /^[\x21-\x7e]+$/.test(token)
 }
@@ -147,11 +135,62 @@ function* recordsOf(path: string, content: Buffer): Generator<CsvRecord> {
   }
 }
 
-/** Without a byte order mark, which would become part of the first token. */
+/** Drops a byte order mark, which would become part of the first token. */
 function textOf(path: string, content: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(content)
   } catch {
     throw new Error(`${path} is not UTF-8`)
   }
+}
+
+/**
+ * Authenticates the tokens of `--token-auth-file`, which is polled once a second. While the file is
+ * unusable after a change, the previous tokens stay valid.
+ */
+export class FileTokens implements TokenAuthenticator {
+  #table: TokenTable
+  readonly #follower: { stop(): void }
+
+  /** Rejects if the file is unusable, with an error that names path and line. */
+  static async open(path: string, log: Log, onPoll?: OnPoll): Promise<FileTokens> {
+    const table = await loadTokens(path)
+    logRemarks(path, table, log)
+    return new FileTokens(path, table, log, onPoll)
+  }
+
+  private constructor(path: string, table: TokenTable, log: Log, onPoll: OnPoll | undefined) {
+    this.#table = table
+    this.#follower = follow({
+      inUse: table,
+      load: (current) => loadTokens(path, current),
+      onChange: (found) => {
+        this.#table = found
+        logRemarks(path, found, log)
+        log.info('Token file reloaded', { file: path, count: found.size })
+      },
+      onProblem: (err) => log.warn('Token file not reloaded', { err }),
+      onRecovered: () => log.info('Token file valid again, unchanged', { file: path }),
+      onPoll,
+    })
+  }
+
+  userOf(token: string): User | undefined {
+    return this.#table.userOf(token)
+  }
+
+  stop(): void {
+    this.#follower.stop()
+  }
+}
+
+/** Enough to find the problem; a file with thousands of problems must not fill the log. */
+const REMARKS_LOGGED_MAX = 20
+
+function logRemarks(path: string, { remarks }: TokenTable, log: Log): void {
+  for (const { line, text } of remarks.slice(0, REMARKS_LOGGED_MAX)) {
+    log.warn('Problem in a line of the token file', { file: path, line, reason: text })
+  }
+  const more = remarks.length - REMARKS_LOGGED_MAX
+  if (more > 0) log.warn('More problems in the token file', { file: path, count: more })
 }

@@ -161,7 +161,7 @@ describe('token webhook', () => {
     }
   })
 
-  test('invented tokens do not evict valid ones, and are evicted themselves', async () => {
+  test('evicts invented tokens, but no valid ones for them', async () => {
     const { webhook, state } = webhookOf(async (token) =>
       token === 'good' ? yes() : review({ authenticated: false }),
     )

@@ -5,28 +5,26 @@ import type { Log } from '../../lib/log/log.ts'
 import { networkOf } from '../../lib/network.ts'
 import { NotIdentified, type Refusal } from '../refusal.ts'
 import { type User, userMemory } from '../user.ts'
+import { ReviewCache } from '../webhook/review-cache.ts'
 import type { Reviewer } from '../webhook/review-client.ts'
 import type { TokenAuthenticator } from './bearer-token.ts'
-import { TokenCache, tokenDigest } from './token-cache.ts'
 
 const API_VERSION = 'authentication.k8s.io/v1'
-/** Clients do not wait longer. */
+/** Clients give up after this time as well. */
 const TIMEOUT_MS = 10_000
 /** Retry-After when the webhook fails. */
 const RETRY_SECONDS = 1
-/** Two caches, so that invented tokens cannot evict valid ones. */
-const USERS_MAX = 10_000
-const REFUSALS_MAX = 10_000
-/** A user with thousands of groups is reviewed for each request instead of cached. */
+const ENTRIES_MAX = 10_000
+/** A user with thousands of groups is not cached, but reviewed for each request. */
 const USER_BYTES_MAX = 16 * 1024
 
 export interface TokenWebhookOptions {
   readonly reviewer: Reviewer & { stop(): void }
   /** A token must have one of these; if empty, the webhook decides. */
   readonly audiences: readonly string[]
-  /** How long a result is cached, also that a token is unknown. 0 caches nothing. */
+  /** How long a result is cached, even that a token is unknown. 0 caches nothing. */
   readonly cacheMs: number
-  /** The size of the cache of users, and of that of unknown tokens. */
+  /** Size of the cache of users, and of that of unknown tokens. */
   readonly entriesMax?: number
   /** Throws to refuse a token that must not be sent to the webhook. */
   readonly check?: (token: string) => void
@@ -34,62 +32,57 @@ export interface TokenWebhookOptions {
   readonly origin?: string
   /** Counts requests whose token could not be checked. */
   readonly refusal?: Refusal
-  /** How log lines begin. */
+  /** The beginning of log messages. */
   readonly title?: string
   readonly clock: Clock
   readonly log: Log
 }
 
-const REFUSED = {}
+interface TokenResult {
+  /** Undefined when the webhook does not know the token. */
+  readonly user: User | undefined
+}
 
 /**
  * Authenticates tokens by a webhook (TokenReview). Requests with the same token share one review
  * and, for a time, its result. A failure or an invalid response is not cached and means 503: the
- * token may be valid. Unauthenticated clients cause reviews too, so clients of one network share
- * their part of the requests to the webhook.
+ * token may be valid. Unauthenticated clients cause reviews too, so all clients of one network
+ * share one part of the requests to the webhook.
  */
 export class TokenWebhook implements TokenAuthenticator {
   readonly #options: TokenWebhookOptions
-  readonly #users: TokenCache<User>
-  readonly #refusals: TokenCache<typeof REFUSED>
-  readonly #pending = new Map<string, Promise<User | undefined>>()
+  readonly #results: ReviewCache<TokenResult>
   #isFailing = false
 
   constructor(options: TokenWebhookOptions) {
-    const { clock, entriesMax } = options
+    const { cacheMs, clock, entriesMax = ENTRIES_MAX } = options
     this.#options = options
-    this.#users = new TokenCache({ entriesMax: entriesMax ?? USERS_MAX, clock })
-    this.#refusals = new TokenCache({ entriesMax: entriesMax ?? REFUSALS_MAX, clock })
+    this.#results = new ReviewCache({
+      ttlMs: ({ user }) => (user === undefined || userMemory(user) <= USER_BYTES_MAX ? cacheMs : 0),
+      isRefusal: ({ user }) => user === undefined,
+      entriesMax,
+      clock,
+    })
   }
 
   async userOf(token: string, from = ''): Promise<User | undefined> {
-    const digest = tokenDigest(token)
-    const known = this.#users.get(digest)
-    if (known !== undefined) return known
-    if (this.#refusals.get(digest) !== undefined) return undefined
-    this.#options.check?.(token)
-    let pending = this.#pending.get(digest)
-    if (pending === undefined) {
-      pending = this.#review(token, digest, networkOf(from)).finally(() => {
-        this.#pending.delete(digest)
-      })
-      this.#pending.set(digest, pending)
-    }
-    return pending
+    const { user } = await this.#results.resultOf(token, () => this.#review(token, from))
+    return user
   }
 
   stop(): void {
     this.#options.reviewer.stop()
   }
 
-  async #review(token: string, digest: string, sharer: string): Promise<User | undefined> {
-    const { reviewer, audiences, cacheMs, origin, refusal = 'webhook-failed' } = this.#options
-    let user: User | undefined
+  async #review(token: string, from: string): Promise<TokenResult> {
+    const { reviewer, audiences, check, origin, refusal = 'webhook-failed' } = this.#options
+    check?.(token)
     try {
       const review = tokenReview(token, audiences)
-      const response = await reviewer.post(review, { timeoutMs: TIMEOUT_MS, sharer })
-      const found = userIn(response, audiences)
-      user = found === undefined || origin === undefined ? found : { ...found, origin }
+      const options = { timeoutMs: TIMEOUT_MS, sharer: networkOf(from) }
+      const found = userIn(await reviewer.post(review, options), audiences)
+      this.#report(undefined)
+      return { user: found === undefined || origin === undefined ? found : { ...found, origin } }
     } catch (err) {
       this.#report(err)
       const where = origin === undefined ? '' : ` by cluster ${origin}`
@@ -99,13 +92,9 @@ export class TokenWebhook implements TokenAuthenticator {
       )
       throw new NotIdentified(refusal, status)
     }
-    this.#report(undefined)
-    if (user === undefined) this.#refusals.set(digest, REFUSED, cacheMs)
-    else if (userMemory(user) <= USER_BYTES_MAX) this.#users.set(digest, user, cacheMs)
-    return user
   }
 
-  /** Logs the first failure and the recovery: a line for each request would flood the log. */
+  /** Logs the first failure and the recovery, since a line per request would flood the log. */
   #report(err: unknown): void {
     const { log, title = 'Token webhook' } = this.#options
     const isFailing = err !== undefined
@@ -146,7 +135,7 @@ function userIn(response: JsonObject, audiences: readonly string[]): User | unde
   return reviewedUser(user)
 }
 
-/** A webhook that does not know audiences returns none; its result then counts for ours. */
+/** A webhook that does not support audiences returns none; its result is then valid for ours. */
 function hasOurAudience(status: JsonObject, audiences: readonly string[]): boolean {
   const confirmed = texts(memberOf(status, 'audiences'))
   if (audiences.length === 0 || confirmed.length === 0) return true

@@ -1,5 +1,5 @@
 /**
- * The roles and bindings that exist without any policy file, with the names that Kubernetes uses.
+ * The roles and bindings that exist without any policy file, under the names that Kubernetes uses.
  * An object of the same kind and name in the policy files replaces the built-in one.
  */
 import { parseLabelSelector } from '../../api/selectors/label-selector.ts'
@@ -12,11 +12,11 @@ import type { PolicyRule } from './rule-set.ts'
 
 const INFO = [...HEALTH_PATHS, VERSION_PATH, `${VERSION_PATH}/`]
 const READ = ['get', 'list', 'watch']
-/** Objects that are computed from events for each list. */
+/** Resources whose objects are computed from events on each list. */
 const COMPUTED = ['eventsummaries', 'eventhistograms', 'retentionwindows']
 const WRITE = ['create', 'delete', 'deletecollection', 'patch', 'update']
 
-/** `eventsGroup` is the API group of events; the core group has them as well. */
+/** `eventsGroup` is the API group of events besides the core group. */
 export function builtinObjects(eventsGroup: string): readonly PolicyObject[] {
   const groups = ['', eventsGroup]
   const events = (verbs: readonly string[]): PolicyRule => resources(verbs, groups, ['events'])
@@ -74,7 +74,7 @@ function paths(verbs: readonly string[], nonResourceUrls: readonly string[]): Po
   return { verbs, apiGroups: [], resources: [], resourceNames: [], nonResourceUrls }
 }
 
-/** `into` has the aggregated roles that include this one. */
+/** `into` names the aggregated roles that include this one. */
 function role(name: string, rules: readonly PolicyRule[], into: readonly string[] = []): Role {
   const labels = Object.fromEntries(into.map((target) => [aggregationLabel(target), 'true']))
   return { kind: 'Role', namespace: undefined, name, labels, rules, selectors: undefined }
@@ -89,7 +89,7 @@ function aggregationLabel(name: string): string {
   return `${RBAC_GROUP}/aggregate-to-${name}`
 }
 
-/** A role and its binding have the same name. */
+/** Binds the role of the same name. */
 function boundTo(name: string, groups: readonly string[]): Binding {
   return {
     kind: 'Binding',

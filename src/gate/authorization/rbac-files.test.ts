@@ -59,7 +59,7 @@ describe('loadPolicyFiles', () => {
     assert.deepEqual(await namesIn(inner, single), ['one', 'two', 'three', 'four'])
   })
 
-  test('files with unchanged content give the current policy itself', async () => {
+  test('returns the current policy itself when the content of the files is unchanged', async () => {
     const path = await file('same.yaml', role('one'))
     const first = await loadPolicyFiles([path])
     assert.equal(await loadPolicyFiles([path], first), first)
@@ -112,7 +112,7 @@ describe('loadPolicyFiles', () => {
     ])
   })
 
-  test('a missing file and a too large one are refused', async () => {
+  test('refuses a missing file and one that is too large', async () => {
     await assert.rejects(loadPolicyFiles([join(folder, 'none.yaml')]), /none\.yaml/)
     const large = await file('large.yaml', `# ${'x'.repeat(4 * 1024 * 1024)}`)
     await assert.rejects(loadPolicyFiles([large]), /large\.yaml: a policy may have at most/)
@@ -235,7 +235,7 @@ describe('the policy files of clusters', () => {
     assert.deepEqual(await clustersOf(rbac, 'eve'), ['a'])
   })
 
-  test('objects of one name may exist in several clusters, but not also in all', async () => {
+  test('accepts objects of one name in several clusters, but not in all clusters as well', async () => {
     const twice = { 'clusters/a/x.yaml': reader, 'clusters/b/x.yaml': reader, 'x.yaml': reader }
     const files = await loadPolicyFiles([await folderOf(twice)])
     for (const scope of ['local', 'a', 'b']) assert.deepEqual(namesOf(files, scope), ['reader'])
@@ -247,7 +247,7 @@ describe('the policy files of clusters', () => {
     )
   })
 
-  test('a folder that no cluster can have, and a file beside the folders, are refused', async () => {
+  test('refuses a folder that no cluster can have, and a file beside the folders', async () => {
     for (const name of ['Prod', 'a.b', '_any', '-a', 'a'.repeat(64), '*']) {
       const folder = await folderOf({ [`clusters/${name}/x.yaml`]: reader })
       await assert.rejects(loadPolicyFiles([folder]), (error) => {

@@ -1,7 +1,7 @@
 /**
- * Reads the policy of `--rbac-policy-path`: files, and folders of files. Those in the root of a
- * folder are of the default cluster, those in `clusters/<name>/` of that cluster, and those in
- * `clusters/_all/` of every cluster.
+ * Reads the policy of `--rbac-policy-path`: files, and folders of files. Files in the root of a
+ * folder apply to the default cluster, those in `clusters/<name>/` to that cluster, and those in
+ * `clusters/_all/` to every cluster.
  */
 import { createHash } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
@@ -13,17 +13,16 @@ import { yamlDocuments } from '../../lib/text/yaml-documents.ts'
 import { fullName, objectsIn, type PolicyObject, readPolicyObject } from './rbac-objects.ts'
 import { getOrCreate } from './rule-set.ts'
 
-/** The content of the files at one time. */
 export interface PolicyFiles {
-  /** The objects of each cluster's own files; those of all clusters under `EVERY_CLUSTER`. */
+  /** Keyed by cluster; the objects that apply to every cluster are under `EVERY_CLUSTER`. */
   readonly scopes: ReadonlyMap<string, ScopeFiles>
-  /** Of the content of all files. */
+  /** Digest of the paths and contents of all files. */
   readonly digest: string
 }
 
 export interface ScopeFiles {
   readonly objects: readonly PolicyObject[]
-  /** File and document of each, by kind and name: `RoleBinding ns/name`. */
+  /** File and document of each object, keyed by kind and name: `RoleBinding ns/name`. */
   readonly places: ReadonlyMap<string, string>
 }
 
@@ -31,22 +30,22 @@ export interface ScopeFiles {
 export const EVERY_CLUSTER = '_all'
 const CLUSTERS_FOLDER = 'clusters'
 
-/** Far more than a large cluster has; all is held in memory, and read again on a change. */
+/** Far more than a large cluster needs. Everything is in memory, and read again on a change. */
 const BYTES_MAX = 4 * 1024 * 1024
 const FILES_MAX = 1000
-/** Objects of all clusters are indexed again for each cluster that has files of its own. */
+/** Objects for every cluster are indexed again for each cluster that has files of its own. */
 const INDEXED_BYTES_MAX = 16 * 1024 * 1024
-/** Enough to work with; a file of another kind would otherwise fill the screen. */
+/** A file of another kind would otherwise fill the screen. */
 const MISTAKES_SHOWN_MAX = 10
 
 export interface PolicyPaths {
   readonly paths: readonly string[]
-  /** The cluster of the files that are not in a folder of a cluster. */
+  /** The cluster of files outside of any cluster's folder. */
   readonly clusterName: string
 }
 
 /**
- * Rejects if anything is wrong, with file, document and field: a part of a policy is not used.
+ * Rejects if anything is wrong, and names file, document and field: a policy is never used in part.
  * Returns `current` itself when the content of the files is unchanged.
  */
 export async function loadPolicyFiles(
@@ -64,7 +63,7 @@ export async function loadPolicyFiles(
   return { scopes: reading.finish(), digest }
 }
 
-/** Merges two policies. Of objects of the same kind, namespace and name, that of `above` wins. */
+/** Merges two policies. An object of `above` replaces one of the same kind, namespace and name. */
 export function overlaid(
   below: readonly PolicyObject[],
   above: readonly PolicyObject[],
@@ -84,7 +83,7 @@ interface PolicyText extends PolicyPath {
   readonly text: string
 }
 
-/** Those of every cluster first, since no other may define the same objects. */
+/** Reads the files for every cluster first, since no other file may define the same objects. */
 async function readFiles({ paths, clusterName }: PolicyPaths): Promise<readonly PolicyText[]> {
   const files: PolicyText[] = []
   let bytes = 0
@@ -135,7 +134,7 @@ async function filesOfClusters(folder: string): Promise<readonly PolicyPath[]> {
   return files
 }
 
-/** Hidden files are skipped: Kubernetes keeps old versions of mounted secrets in them. */
+/** Skips hidden files, in which Kubernetes stores old versions of mounted secrets. */
 async function visibleNames(folder: string): Promise<readonly string[]> {
   return (await readdir(folder)).filter((name) => !name.startsWith('.')).sort()
 }
@@ -171,7 +170,7 @@ class Reading {
         const place = `${path}, document ${number}`
         this.#attempt(place, () => {
           for (const found of objectsIn(value)) {
-            this.#attempt(place, () => this.#keep(readPolicyObject(found), place, into))
+            this.#attempt(place, () => this.#add(readPolicyObject(found), place, into))
           }
         })
         // Yield between two documents, so that a large policy does not block requests.
@@ -190,8 +189,8 @@ class Reading {
     throw new Error(`${shown}${more}`)
   }
 
-  /** A second object of the same name would change what bindings of the first one grant. */
-  #keep(object: PolicyObject, place: string, { objects, places }: ScopeReading): void {
+  /** Refuses a second object of the same name, which would change what bindings grant. */
+  #add(object: PolicyObject, place: string, { objects, places }: ScopeReading): void {
     const name = fullName(object)
     const earlier = places.get(name) ?? this.#scopes.get(EVERY_CLUSTER)?.places.get(name)
     if (earlier !== undefined) throw new Error(`${name} is already defined in ${earlier}`)

@@ -58,7 +58,7 @@ describe('readPolicyObject', () => {
     })
   })
 
-  test('a service account is the user of its namespace, or else of the binding’s namespace', () => {
+  test('reads a service account as a user of its own namespace, otherwise of the binding’s namespace', () => {
     const [found] = read(
       binding({
         subjects: [
@@ -114,8 +114,8 @@ describe('readPolicyObject', () => {
   })
 
   const mistakes: readonly (readonly [Json, RegExp])[] = [
-    [[], /^not an object/],
-    ['role', /^not an object/],
+    [[], /^must be an object/],
+    ['role', /^must be an object/],
     [{ kind: 'Role' }, /^apiVersion: must be rbac/],
     [role({ apiVersion: 'rbac.authorization.k8s.io/v1beta1' }), /^apiVersion: must be rbac/],
     [role({ kind: 'Pod' }), /^kind: "Pod" is not one of Role, ClusterRole/],
@@ -137,7 +137,7 @@ describe('readPolicyObject', () => {
       /^metadata\.labels\.a b: /,
     ],
     [role({ rules: {} }), /^rules: must be a list/],
-    [role({ rules: ['x'] }), /^rules\[0\]: not an object/],
+    [role({ rules: ['x'] }), /^rules\[0\]: must be a mapping/],
     [role({ rules: [rule, { ...rule, verbs: [] }] }), /^rules\[1\]\.verbs: must not be empty/],
     [role({ rules: [{ ...rule, verbs: 'get' }] }), /^rules\[0\]\.verbs: must be a list/],
     [
@@ -201,7 +201,7 @@ describe('readPolicyObject', () => {
       /^subjects\[0\]\.namespace: is missing/,
     ],
     [{ kind: 'List', items: [role({}), role({ kind: 'Pod' })] }, /^items\[1\]\.kind: "Pod"/],
-    [{ kind: 'List', items: [7] }, /^items\[0\]: not an object/],
+    [{ kind: 'List', items: [7] }, /^items\[0\]: must be an object/],
   ]
   for (const [tree, expected] of mistakes) {
     test(`${JSON.stringify(tree).slice(0, 150)} is refused: ${expected}`, () => {

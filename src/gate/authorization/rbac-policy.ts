@@ -1,7 +1,7 @@
 /**
- * An index of roles and bindings: per user and per group, the rules for all namespaces and for each
- * namespace. A decision reads only the entries of the user and its groups, so its cost does not
- * grow with the policy.
+ * An index of roles and bindings: for each user and group, the rules for all namespaces and for
+ * each namespace. A decision reads only the entries of the user and its groups, so its cost does
+ * not grow with the policy.
  */
 import { goQuote } from '../../lib/go/go-quote.ts'
 import type { Attributes } from '../attributes.ts'
@@ -15,14 +15,14 @@ import {
 } from './rbac-objects.ts'
 import { getOrCreate, type PolicyRule, RuleSet } from './rule-set.ts'
 
-/** Full names: `RoleBinding ns/name`. */
+/** A binding whose role does not exist. Names are full: `RoleBinding ns/name`. */
 export interface Dangling {
   readonly binding: string
   readonly role: string
 }
 
 export class RbacPolicy {
-  /** Bindings whose role does not exist. They grant nothing. */
+  /** These bindings grant nothing. */
   readonly dangling: readonly Dangling[]
   readonly #users: ReadonlyMap<string, Grants>
   readonly #groups: ReadonlyMap<string, Grants>
@@ -57,8 +57,8 @@ export class RbacPolicy {
   }
 
   /**
-   * The binding that permits this, in the words of Kubernetes; undefined when none does. If several
-   * do, any of them, cluster role bindings first. Costs more than the decision.
+   * Returns the binding that permits this, in the words of Kubernetes, or undefined when none does.
+   * If several do, returns any of them, cluster role bindings first. Costs more than the decision.
    */
   reasonFor(user: User, attributes: Attributes): string | undefined {
     const namespace = attributes.isResource ? attributes.namespace : ''
@@ -123,7 +123,6 @@ function shownSubject(subject: Subject | undefined): string {
   return `ServiceAccount ${goQuote(`${account.name}/${account.namespace}`)}`
 }
 
-/** Finds roles and their rules. */
 class Roles {
   readonly #roles: readonly Role[]
   readonly #byKey = new Map<string, Role>()
@@ -137,7 +136,9 @@ class Roles {
     return this.#byKey.get(roleKey(role.isCluster ? undefined : namespace, role.name))
   }
 
-  /** An aggregated role has the rules of all roles that it selects, recursively, not its own. */
+  /**
+   * An aggregated role has the rules of all roles that it selects, recursively, but not its own.
+   */
   rulesOf(role: Role): readonly PolicyRule[] {
     if (role.selectors === undefined) return role.rules
     const selected = new Set([role])
@@ -196,7 +197,7 @@ class AssignedRoles {
   }
 }
 
-/** By namespace; undefined is the whole cluster. */
+/** Keyed by namespace; undefined is the whole cluster. */
 type RolesByScope = Map<string | undefined, Map<Role, Binding>>
 
 /** Caches rule sets by their roles: many users and groups share few sets. */

@@ -1,9 +1,8 @@
 import { setImmediate } from 'node:timers/promises'
-import { follow, type OnLook } from '../../lib/files/follow.ts'
+import { follow, type OnPoll } from '../../lib/files/follow.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Attributes } from '../attributes.ts'
-import type { Authorizer, Decision } from '../decisions.ts'
-import { ALLOWED, NO_OPINION } from '../decisions.ts'
+import { ALLOWED, type Authorizer, type Decision, NO_OPINION } from '../decisions.ts'
 import type { User } from '../user.ts'
 import { builtinObjects } from './rbac-builtin.ts'
 import {
@@ -18,34 +17,34 @@ import type { PolicyObject } from './rbac-objects.ts'
 import { RbacPolicy } from './rbac-policy.ts'
 import type { PolicyRule } from './rule-set.ts'
 
-/** Of files and folders; without any, only the built-in roles exist. */
+/** Without any path, only the built-in roles exist. */
 export interface RbacOptions extends PolicyPaths {
   /** The API group of events, for the built-in roles. */
   readonly eventsGroup: string
   readonly log: Log
-  readonly onLook?: OnLook | undefined
+  readonly onPoll?: OnPoll | undefined
 }
 
 /** Enough to find the problem. */
 const DANGLING_LOGGED_MAX = 20
 
 /**
- * Decides by roles and bindings, as Kubernetes' RBAC does. Each cluster has a policy of its own: the
- * built-in objects, those of all clusters, and its own. The files are polled once a second; while
- * changed files cannot be used, the last usable policy stays in effect.
+ * Decides by roles and bindings, as Kubernetes' RBAC does. Each cluster has a policy of its own:
+ * the built-in objects, those for every cluster, and its own. The files are polled once a second;
+ * while they are unusable after a change, the previous policy stays in effect.
  */
 export class Rbac implements Authorizer {
   #policies: Policies
   readonly #follower: { stop(): void }
 
-  /** Rejects if the policy cannot be used; the error has file, document and field. */
+  /** Rejects if the policy is unusable, and names file, document and field. */
   static async open(options: RbacOptions): Promise<Rbac> {
     const builtin = builtinObjects(options.eventsGroup)
     return new Rbac(options, builtin, await Policies.load(options, builtin))
   }
 
   private constructor(options: RbacOptions, builtin: readonly PolicyObject[], policies: Policies) {
-    const { log, onLook } = options
+    const { log, onPoll } = options
     policies.logDangling(log)
     this.#policies = policies
     this.#follower = follow({
@@ -57,8 +56,8 @@ export class Rbac implements Authorizer {
         log.info('RBAC policy reloaded', { objects: found.objectCount })
       },
       onProblem: (err) => log.warn('RBAC policy not reloaded', { err }),
-      onMended: () => log.info('RBAC policy valid again, unchanged'),
-      onLook,
+      onRecovered: () => log.info('RBAC policy valid again, unchanged'),
+      onPoll,
     })
   }
 
@@ -86,9 +85,9 @@ export class Rbac implements Authorizer {
 /** The policies of all clusters. */
 class Policies {
   readonly files: PolicyFiles
-  /** Of the clusters that have files of their own. */
+  /** Policies of the clusters that have files of their own. */
   readonly #byCluster = new Map<string, RbacPolicy>()
-  /** Of all other clusters, and of requests for all clusters at once. */
+  /** The policy of all other clusters, and of requests for all clusters at once. */
   readonly #common: RbacPolicy
 
   /** Returns `current` itself when the content of the files is unchanged. */
@@ -130,7 +129,7 @@ class Policies {
   }
 }
 
-/** Bindings of other files are not logged: those of all clusters would be for each of them. */
+/** Logs only the bindings of these files: those for every cluster would be logged for each one. */
 function logDangling(policy: RbacPolicy, { places }: ScopeFiles, log: Log): void {
   const dangling = policy.dangling.filter(({ binding }) => places.has(binding))
   for (const { binding, role } of dangling.slice(0, DANGLING_LOGGED_MAX)) {

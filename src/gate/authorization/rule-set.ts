@@ -4,11 +4,11 @@ import type { ResourceAttributes } from '../attributes.ts'
 export interface PolicyRule {
   readonly verbs: readonly string[]
   readonly apiGroups: readonly string[]
-  /** `events`, `events/status`, `*` for all with their subresources, or `*` and a subresource. */
+  /** `events`, `events/status`, `*` for all including subresources, or `*` and a subresource. */
   readonly resources: readonly string[]
-  /** Empty means objects of any name. */
+  /** If empty, objects of any name. */
   readonly resourceNames: readonly string[]
-  /** Paths; one that ends with `*` is a prefix. */
+  /** A path that ends with `*` is a prefix. */
   readonly nonResourceUrls: readonly string[]
 }
 
@@ -16,12 +16,12 @@ type Resource = Pick<ResourceAttributes, 'group' | 'resource' | 'subresource' | 
 
 const ANY = '*'
 
-/** An index of rules: a decision takes a few lookups, however many rules there are. */
+/** An index of rules. A decision takes a few lookups, however many rules there are. */
 export class RuleSet {
   readonly rules: readonly PolicyRule[]
-  /** By verb, API group and resource. */
+  /** Keyed by verb, API group and resource. */
   readonly #names = new Map<string, Map<string, Map<string, Names>>>()
-  /** By verb. */
+  /** Keyed by verb. */
   readonly #paths = new Map<string, Paths>()
 
   constructor(rules: readonly PolicyRule[]) {
@@ -79,7 +79,7 @@ function allowedIn(
   )
 }
 
-/** Names of permitted objects: all, or these. */
+/** The names of permitted objects. */
 class Names {
   #areAll = false
   readonly #some = new Set<string>()
@@ -112,7 +112,6 @@ class Paths {
   }
 }
 
-/** Creates the value of a key when it is missing. */
 export function getOrCreate<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   let value = map.get(key)
   if (value === undefined) {

@@ -1,7 +1,5 @@
 /** Permissions that are independent of the operator's policy. */
-
-import type { Authorizer } from '../decisions.ts'
-import { ALLOWED, NO_OPINION } from '../decisions.ts'
+import { ALLOWED, type Authorizer, NO_OPINION } from '../decisions.ts'
 import { HEALTH_PATHS } from '../server-paths.ts'
 import { AUTHENTICATED, isMaster } from '../user.ts'
 
@@ -9,8 +7,7 @@ const HEALTH: ReadonlySet<string> = new Set(HEALTH_PATHS)
 
 /**
  * Masters may do everything, so that a mistake in a policy cannot lock all users out. Authenticated
- * users may read the health as a whole; single checks show reasons of failures and need a
- * permission.
+ * users may read the overall health; single checks show reasons for failures and need a permission.
  */
 export const standingRights: Authorizer = {
   decide: (user, attributes) => {
@@ -21,7 +18,10 @@ export const standingRights: Authorizer = {
   },
 }
 
-/** A function that matches paths with `patterns`; a pattern that ends with `*` is a prefix. */
+/** Allows everything to all authenticated users. Must be enabled explicitly. */
+export const alwaysAllow: Authorizer = { decide: () => ALLOWED }
+
+/** Returns a function that matches paths. A pattern that ends with `*` is a prefix. */
 export function openPaths(patterns: readonly string[]): (path: string) => boolean {
   const exact = new Set(patterns)
   const prefixes = patterns

@@ -4,19 +4,20 @@ import type { Log } from '../../lib/log/log.ts'
 import type { Attributes } from '../attributes.ts'
 import type { Authorizer, Decision } from '../decisions.ts'
 import { accountOf, type User } from '../user.ts'
+import { ReviewCache } from '../webhook/review-cache.ts'
 import type { Reviewer } from '../webhook/review-client.ts'
-import { ReviewCache } from './review-cache.ts'
 
 export interface WebhookAuthorizerOptions {
   readonly client: Reviewer
-  /** The cluster of paths that do not name one. Reviews for it do not name it either. */
+  /** The default cluster, for paths that do not name one. Reviews for it do not name it either. */
   readonly clusterName: string
-  /** How long permissions and refusals are cached. */
+  /** How long a permission is cached. */
   readonly authorizedTtlMs: number
+  /** How long a refusal is cached. */
   readonly unauthorizedTtlMs: number
   /** Size of the cache of permissions, and of that of refusals. */
   readonly entriesMax?: number
-  /** Logged when there is no usable response. */
+  /** The log message when there is no usable response. */
   readonly failure?: string
   readonly clock: Clock
   readonly log: Log
@@ -29,7 +30,7 @@ const KIND = 'SubjectAccessReview'
 const API_VERSION = 'authorization.k8s.io/v1'
 /** The reason of a refusal is sent to the client. */
 const REASON_LENGTH_MAX = 1024
-/** A webhook that is down is logged at this interval, not for each request. */
+/** Minimum time between two log lines about a webhook that fails. */
 const REPEAT_LOG_MS = 10_000
 
 /**
@@ -77,7 +78,9 @@ export class WebhookAuthorizer implements Authorizer {
   }
 }
 
-/** A key in `extra`: a review has no field for it, and the receiver drops unknown fields. */
+/**
+ * The cluster is sent in `extra`: reviews have no field for it, and receivers drop unknown ones.
+ */
 const CLUSTER_KEY = 'tidings.dev/cluster'
 
 function reviewSpec(user: User, attributes: Attributes, clusterName: string): object {
@@ -94,7 +97,7 @@ function reviewSpec(user: User, attributes: Attributes, clusterName: string): ob
   }
 }
 
-/** The key that names the cluster is never that of the credentials. */
+/** Credentials cannot set the key that names the cluster. */
 function extraOf({ extra }: User, cluster: string | undefined): User['extra'] {
   const isClaimed = extra !== undefined && Object.keys(extra).some(isClusterKey)
   const own = isClaimed
@@ -107,7 +110,7 @@ function isClusterKey(key: string): boolean {
   return key.toLowerCase() === CLUSTER_KEY
 }
 
-/** Empty members are left out, as in reviews of other servers. */
+/** Omits empty members, as other API servers do. */
 function resourceSpec(attributes: Extract<Attributes, { isResource: true }>): object {
   const { namespace, verb, group, version, resource, subresource, name } = attributes
   const spec = { namespace, verb, group, version, resource, subresource, name }

@@ -85,7 +85,7 @@ describe('FairSlots', () => {
     assert.deepEqual([slots.held, slots.waiting, slots.users], [0, 0, 0])
   })
 
-  test('a request takes an eighth of the slots at the most', () => {
+  test('gives a request at most an eighth of the slots', () => {
     const slots = slotsOf({ limit: 400 })
     using _wide = slots.tryEnter(one('a', 1000))
     assert.equal(slots.held, 50)

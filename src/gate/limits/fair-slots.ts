@@ -5,63 +5,59 @@
  * width 1. Whatever others hold, a user with one request at a time is served at once.
  *
  * The other slots are shared by dynamic thresholds. No user has a fixed part: a user may hold up to
- * `SHARE_OF_FREE` times what it leaves free. One user alone gets three quarters of the shared slots,
- * two get three sevenths each. As slots are taken and given back, users who want all of them end up
- * with equal shares.
+ * `SHARE_OF_FREE` times what it leaves free. One user alone gets three quarters of the shared
+ * slots, two get three sevenths each. As slots are taken and given back, users who want all of them
+ * end up with equal shares.
  *
  * A request may take several slots (its width), at most an eighth of all. Waiting requests are
- * admitted in the order of what their users would hold with them, least first, and only a request of
- * a user who would hold less overtakes the first one for a shared slot: otherwise narrow requests
- * would starve wide ones. So if
- * every request gives its slots back in time, a user within its fair share (an equal part of the
- * shared slots, with one part left over) is always admitted: while it waits, nobody is admitted who
- * would then hold more. `test/nightly/fairness` shows it for random users.
+ * admitted in the order of what their users would hold with them, least first. Only a request of a
+ * user who would hold less overtakes the first one for a shared slot; otherwise narrow requests
+ * would starve wide ones. So if every request gives its slots back in time, a user within its fair
+ * share (an equal part of the shared slots, with one part left over) is always admitted: while it
+ * waits, nobody is admitted who would then hold more. `test/nightly/fairness` tests this with
+ * random users.
  */
 import { AbortListener } from '../../lib/abort.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 
-/**
- * A higher value would give more slots to one user alone, and leave less for the next one to come.
- */
+/** A higher value would give more slots to one user alone, and leave fewer for the next one. */
 const SHARE_OF_FREE = 3
-/** The part of the slots that only users without a slot may take. */
+/** The fraction of the slots that only users without a slot may take. */
 const RESERVED_PART = 0.1
-/** The part of the slots that one request may take. */
+/** The fraction of the slots that one request may take. */
 const WIDTH_PART_MAX = 1 / 8
 
-/** Gives the slots of a request back; further calls have no effect. */
+/** Disposing of it gives the slots of a request back. Further calls have no effect. */
 export type Slot = Disposable
 
 /** Why a request got no slot: its queue is full, or it waited too long. */
 export type RefusalReason = 'queue-full' | 'time-out'
 
-/** A request for a slot. */
 export interface SlotRequest {
   readonly user: string
-  /** How many slots it takes, unless that is more than one request may. */
+  /** How many slots it takes, capped at the maximum for one request. */
   readonly width: number
 }
 
 export interface FairSlotsOptions {
-  /** With Infinity, requests are only counted. */
+  /** If it is Infinity, requests are only counted. */
   readonly limit: number
-  /** Of one user, however many are free. */
+  /** The maximum for one user, however many are free. */
   readonly userMax?: number
-  /** Length of the queue. One user may use half of what the other users leave of it. */
+  /** Length of the queue. One user may use half of what other users leave of it. */
   readonly waitingMax: number
-  /** No request queues behind one of the same user that has waited for this long. */
+  /** A request is refused if another one of the same user has waited for this long. */
   readonly firstWaitMsMax?: number
   /**
-   * How long a request may wait that finds so many others waiting. Called for each request, so that
-   * requests that arrived together can leave at different times.
+   * Returns how long a request may wait when this many others are waiting. Called for each request,
+   * so that requests that arrived together can leave at different times.
    */
   readonly waitMs: (waiting: number) => number
-  /** Called when a request stops waiting: how long it waited, and whether it got a slot. */
+  /** Called when a request stops waiting, whether or not it got a slot. */
   readonly onWaited?: (waitedMs: number, hasSlot: boolean) => void
   readonly clock?: Clock
 }
 
-/** Gives slots to users by fair shares. */
 export class FairSlots {
   readonly #options: FairSlotsOptions
   readonly #clock: Clock
@@ -87,12 +83,12 @@ export class FairSlots {
     this.#widthMax = Math.max(1, Math.floor(limit * WIDTH_PART_MAX))
   }
 
-  /** Slots taken. */
+  /** Number of slots taken. */
   get held(): number {
     return this.#sharedHeld + this.#reservedHeld
   }
 
-  /** Requests that hold slots. */
+  /** Number of requests that hold slots. */
   get entered(): number {
     return this.#entered
   }
@@ -101,12 +97,12 @@ export class FairSlots {
     return this.#waiting
   }
 
-  /** Users that hold a slot or wait for one. */
+  /** Number of users that hold a slot or wait for one. */
   get users(): number {
     return this.#users.size
   }
 
-  /** Takes slots without waiting; undefined when the user would have to wait. */
+  /** Takes slots without waiting. Returns undefined when the user would have to wait. */
   tryEnter({ user, width: wanted }: SlotRequest): Slot | undefined {
     const state = this.#stateOf(user)
     const width = Math.min(wanted, this.#widthMax)
@@ -163,7 +159,7 @@ export class FairSlots {
     })
   }
 
-  /** Also when the user's requests are admitted so slowly that another one would time out. */
+  /** A queue is also full when it moves so slowly that another request would time out. */
   #isQueueFull({ waiters }: UserState, now: number): boolean {
     if (waiters.size >= this.#options.waitingMax - this.#waiting) return true
     const { firstWaitMsMax = Number.POSITIVE_INFINITY } = this.#options
@@ -171,7 +167,7 @@ export class FairSlots {
     return first !== undefined && now - first.since >= firstWaitMsMax
   }
 
-  /** Whether a request of this user would be the first of those that wait. */
+  /** Returns whether a request of this user would be the first in the queue. */
   #isNext({ waiters, held }: UserState, width: number): boolean {
     if (waiters.size > 0) return false
     const first = this.#queue.first
@@ -208,7 +204,7 @@ export class FairSlots {
     this.#admitWaiting()
   }
 
-  /** Admits in the order of the queue, as far as there are slots. */
+  /** Admits requests in the order of the queue while there are slots. */
   #admitWaiting(): void {
     for (let state = this.#queue.first; state !== undefined; state = this.#queue.first) {
       const waiter = state.waiters.first
@@ -238,27 +234,28 @@ export class FairSlots {
   }
 }
 
-/** The users with waiting requests, in the order of what they would hold with the first of them. */
+/** Users with waiting requests, ordered by what they would hold with their first one. */
 class UserQueue {
-  /** Indexed by that number. Users with the same number are in the order of arrival. */
-  readonly #levels: Set<UserState>[] = []
+  /** Indexed by that number; FIFO among users with the same number. */
+  readonly #levels: (Set<UserState> | undefined)[] = []
   #size = 0
+  /** No user has a lower number. Spares a scan of all levels for each request. */
+  #lowest = 0
 
   /** The user to serve next. */
   get first(): UserState | undefined {
     if (this.#size === 0) return undefined
-    for (const level of this.#levels) {
-      for (const state of level ?? NO_USERS) return state
-    }
+    while ((this.#levels[this.#lowest]?.size ?? 0) === 0) this.#lowest += 1
+    for (const state of this.#levels[this.#lowest] ?? NO_USERS) return state
     return undefined
   }
 
-  /** Users that hold no slot, and whose first request takes one. */
+  /** Returns the users that hold no slot and whose first request takes one. */
   wantingFirstSlot(): Iterable<UserState> {
     return this.#levels[1] ?? NO_USERS
   }
 
-  /** Called when a user holds more or less than before, or another of its requests is the first. */
+  /** Called when the number of slots of a user, or the first of its requests, has changed. */
   place(state: UserState): void {
     const { first } = state.waiters
     const level = first && state.held + first.width
@@ -273,12 +270,13 @@ class UserQueue {
     this.#levels[level] = users
     users.add(state)
     this.#size += 1
+    this.#lowest = Math.min(this.#lowest, level)
   }
 }
 
 const NO_USERS: Iterable<UserState> = []
 
-/** A class, since an object with a computed name is slow to create, and each request has one. */
+/** A class, since each request has one, and an object with a computed name is slow to create. */
 class HeldSlot implements Slot {
   readonly #giveBack: GiveBack
   readonly #state: UserState
@@ -305,9 +303,9 @@ type GiveBack = (state: UserState, width: number, isReserved: boolean) => void
 interface UserState {
   readonly user: string
   held: number
-  /** Requests of one user are admitted in the order of their arrival. */
+  /** FIFO. */
   readonly waiters: WaiterQueue
-  /** Where it is in the queue of users; undefined when none of its requests waits. */
+  /** Its level in the queue of users; undefined when none of its requests waits. */
   level: number | undefined
 }
 
@@ -319,7 +317,7 @@ interface Waiter {
   next: Waiter | undefined
 }
 
-/** In the order of arrival. A list, for the reason given in placed-set.ts. */
+/** A FIFO queue. It is a linked list for the reason given in placed-set.ts. */
 class WaiterQueue {
   first: Waiter | undefined
   #last: Waiter | undefined
@@ -345,7 +343,7 @@ class WaiterQueue {
   }
 }
 
-/** A request that gets no slot at once is not queued. */
+/** Slots without a queue: a request gets a slot at once or not at all. */
 export function slotsWithoutQueue(limit: number, userMax?: number): FairSlots {
   return new FairSlots({
     limit,

@@ -4,8 +4,7 @@ import { StatusError } from '../../api/status.ts'
 import type { Peer } from '../../http/exchange.ts'
 import { readTarget } from '../target.ts'
 import { ANONYMOUS, HOST, type User } from '../user.ts'
-import type { Entry } from './admitted-request.ts'
-import { type LimitsOptions, RequestLimits } from './limits.ts'
+import { type Entry, type LimitsOptions, RequestLimits } from './limits.ts'
 import { RefusalPace } from './refusal-pace.ts'
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'
@@ -88,7 +87,7 @@ describe('RequestLimits', () => {
     assert.equal(limits.inFlight('mutating'), 1)
   })
 
-  test('a request that waits in vain gets 429 with a Retry-After', async (context) => {
+  test('returns 429 with a Retry-After when a request waits in vain', async (context) => {
     context.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
     const seen = new Set<number | undefined>()
     for (const random of [0, 0.3, 0.6, 0.99]) {

@@ -1,11 +1,10 @@
-/** Concurrency limits: reads, writes and watches have separate slots, which users share fairly. */
+/** Concurrency limits: reads, writes and watches have separate slots, shared fairly by users. */
 import { type StatusError, tooManyRequests } from '../../api/status.ts'
 import type { Peer, Request } from '../../http/exchange.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import type { StoredSizes } from '../../storage/stored-sizes.ts'
 import type { Target } from '../target.ts'
 import { accountOf, isMaster, type User } from '../user.ts'
-import { AdmittedRequest, type Entry } from './admitted-request.ts'
 import {
   FairSlots,
   type RefusalReason,
@@ -19,23 +18,23 @@ import { widthOf } from './request-width.ts'
 import { type WatchRefusal, WatchSlots } from './watch-slots.ts'
 
 /**
- * How long a request may wait for a slot: this minimum, plus a time for each waiting request, plus
- * up to half of both at random: requests that arrived together must not leave together.
+ * A request may wait for a slot for this minimum, plus a time per waiting request, plus up to half
+ * of both at random: requests that arrived together must not leave together.
  */
 const WAIT_MS_MIN = 1000
 const WAIT_MS_PER_WAITING = 1
 const WAIT_STEPS = 10
-/** A request does not queue behind one of the same user that has waited so long: it is refused. */
+/** A request is refused if another one of the same user has waited for this long. */
 const FIRST_WAIT_MS_MAX = 4000
-/** A request whose 429 is held back is still admitted when a slot is free, up to this age. */
+/** Up to this age, a request whose 429 is held back is still admitted when a slot is free. */
 const LATE_MS = 5000
-/** Node keeps a list of timers for each duration: with few durations, timers are cheap. */
+/** Waits are rounded up: Node has one list of timers per duration, so few durations are cheap. */
 const WAIT_ROUND_MS = 100
-/** Requests of each kind that may wait. Their bytes are charged to their users. */
+/** How many requests of each kind may wait. Their bytes are charged to their users. */
 const WAITING_MAX = 4000
-/** Slots that are reserved for masters, on top of the shared ones, as a part of their number. */
+/** Slots reserved for masters in addition to the shared ones, as a fraction of those. */
 const MASTERS_PART = 0.1
-/** Choices for Retry-After: clients that were refused together retry at different times. */
+/** Choices of Retry-After, so that clients that were refused together retry at different times. */
 const RETRY_SECONDS: Seconds = [1, 2, 3, 4]
 const RETRY_WATCH_SECONDS: Seconds = [5, 6, 7, 8, 9, 10, 11, 12]
 type Seconds = readonly [number, ...number[]]
@@ -56,11 +55,11 @@ export interface LimitsOptions {
   readonly watches: number
   readonly watchesPerUser: number
   readonly observer?: LimitsObserver
-  /** From 0 up to 1. */
+  /** Returns a number from 0 up to 1. */
   readonly random?: () => number
   readonly clock?: Clock
   readonly pace?: RefusalPace
-  /** How much a list may have to read. Undefined: not known, so every list counts as a long one. */
+  /** How much a list may have to read. If it is undefined, every list counts as a long one. */
   readonly sizes?: Pick<StoredSizes, 'of'> | undefined
 }
 
@@ -68,12 +67,21 @@ export interface LimitsOptions {
 export interface Entrant {
   readonly user: User
   readonly target: Target
-  /** A request that is cancelled stops waiting. */
+  /** Its signal ends the wait. */
   readonly request: Pick<Request, 'signal' | 'headers'> & { readonly peer?: Peer }
-  /** Its path is open to all clients. */
+  /** Whether its path is open to all clients. */
   readonly isOpen?: boolean
-  /** Its service is about the server itself. */
+  /** Whether its service is about the server itself. */
   readonly isAboutServer?: boolean
+}
+
+/** An admitted request. Disposing of it gives everything back. */
+export interface Entry extends Disposable {
+  /**
+   * Gives the slots back when the work is done and the request only waits: for its client or, if it
+   * is a watch, for changes. A watch still counts as a watch.
+   */
+  settle(): void
 }
 
 /** Admits requests, or refuses them. */
@@ -82,7 +90,6 @@ export interface Limits {
   enter(entrant: Entrant): Entry | Promise<Entry>
 }
 
-/** The limits of one replica. */
 export class RequestLimits implements Limits {
   readonly #pools: Readonly<Record<RequestKind, SlotPools>>
   readonly #probes = new ProbeSlots()
@@ -107,23 +114,23 @@ export class RequestLimits implements Limits {
     this.#watches = new WatchSlots(bound(options.watches), bound(options.watchesPerUser))
   }
 
-  /** Admitted requests; a watch counts only until its initial events are sent. */
+  /** Number of admitted requests. A watch counts only until its initial events are sent. */
   inFlight(kind: RequestKind): number {
     const { shared, forMasters } = this.#pools[kind]
     return shared.entered + forMasters.entered
   }
 
-  /** Requests that wait for a slot. */
+  /** Number of requests that wait for a slot. */
   inQueue(kind: RequestKind): number {
     return this.#pools[kind].shared.waiting
   }
 
-  /** Requests whose 429 is held back. */
+  /** Number of requests whose 429 is held back. */
   get turningAway(): number {
     return this.#pace.held
   }
 
-  /** No new requests are accepted: held 429 responses, and all later ones, are sent at once. */
+  /** Called when no new requests are accepted: all 429 responses are sent at once from then on. */
   release(): void {
     this.#pace.release()
   }
@@ -137,7 +144,7 @@ export class RequestLimits implements Limits {
     if (entrant.isAboutServer === true) {
       const { request, isOpen = false } = entrant
       const slot = this.#probes.tryEnter({ user, peer: request.peer, isOpen })
-      // Without such a slot it needs one as any other read does.
+      // Otherwise it needs a slot like any other read.
       if (slot !== undefined) return new AdmittedRequest(this.#pace, slot, undefined)
     }
     const kind = READING.has(target.verb) ? 'readOnly' : 'mutating'
@@ -164,7 +171,7 @@ export class RequestLimits implements Limits {
     }
   }
 
-  /** Holds the 429 back. If a slot is free when it is due, the request is admitted after all. */
+  /** Holds the 429 back, and admits the request after all if a slot is free when it is due. */
   async #turnAway(
     wanted: SlotRequest,
     { kind, watch, request, reason, since }: Waiting & { reason: RefusalReason; since: number },
@@ -188,7 +195,7 @@ export class RequestLimits implements Limits {
     return this.#oneOf(REFUSALS)
   }
 
-  /** Held back like other refusals: when a replica stops, all its watches are retried at once. */
+  /** Held back like other refusals: when a replica stops, all its watches arrive here at once. */
   async #refuseWatch({ user, request }: Entrant, reason: WatchRefusal): Promise<Entry> {
     this.#observer?.refused('watch', reason, accountOf(user))
     await this.#pace.hold(request.signal)
@@ -219,9 +226,34 @@ export class RequestLimits implements Limits {
   }
 }
 
+class AdmittedRequest implements Entry {
+  readonly #pace: RefusalPace
+  readonly #slot: Slot
+  readonly #watch: Slot | undefined
+  #isSettled = false
+
+  constructor(pace: RefusalPace, slot: Slot, watch: Slot | undefined) {
+    this.#pace = pace
+    this.#slot = slot
+    this.#watch = watch
+  }
+
+  settle(): void {
+    if (this.#isSettled) return
+    this.#isSettled = true
+    this.#pace.served()
+    this.#slot[Symbol.dispose]()
+  }
+
+  [Symbol.dispose](): void {
+    this.settle()
+    this.#watch?.[Symbol.dispose]()
+  }
+}
+
 type Refusals = readonly [StatusError, ...StatusError[]]
 
-/** Created once: thousands of clients may be refused, and a stack trace is half of the cost. */
+/** Created once: thousands of clients may be refused, and a stack trace is half the cost. */
 const REFUSALS: Refusals = refusals('Too many requests, please try again later.', RETRY_SECONDS)
 const WATCH_REFUSALS: Readonly<Record<WatchRefusal, Refusals>> = {
   'watches-full': refusals('this replica has reached its limit of watches', RETRY_WATCH_SECONDS),

@@ -1,43 +1,43 @@
 /**
  * Delays 429 responses (backpressure). A client that is refused at once sends its next request at
- * once, and refusing that one costs a good part of what serving it would: a server that refuses as
- * fast as requests arrive soon does nothing else. So a refusal is held back. Meanwhile its stream
- * or connection stays occupied, which slows down even a client that ignores Retry-After.
+ * once, and a refusal costs a good part of what serving costs: a server that refuses requests as
+ * fast as they arrive soon does nothing else. So a refusal is held back. Meanwhile its stream or
+ * connection stays occupied, which slows down even a client that ignores Retry-After.
  *
- * While the event loop is busy, one refusal is sent for every few requests served: refusals then
+ * While the event loop is busy, one refusal is sent for every few requests served, so that refusals
  * cost a small part of what serving costs, on slow machines too.
  */
 import { AbortListener } from '../../lib/abort.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 
 const TICK_MS = 20
-/** About 1,000 a second while the event loop is idle, and the fewer the busier it is. */
+/** About 1,000 a second while the event loop is idle, and fewer the busier it is. */
 const SENT_PER_TICK_IDLE = 20
 const SERVED_PER_REFUSAL = 4
-/** From this utilization on, the event loop counts as busy. Refusals alone make it half so busy. */
+/** The event loop is busy from this utilization on. Refusals alone cause half of it. */
 const BUSY_PART = 0.7
-/** However few requests are served, 50 refusals a second are sent. */
+/** At least 50 refusals a second are sent, however few requests are served. */
 const SENT_PER_TICK_MIN = 1
 /**
- * A request held for so long is overdue. As many overdue ones are sent per second as are needed to
- * send all that can be held within as long again, and no more: those of a crowd that came at once
- * would otherwise be refused at once, and all come back.
+ * A refusal held for this long is overdue. Overdue ones are sent at the rate that sends all that
+ * can be held within the same time again, and no faster: otherwise a crowd that arrived together
+ * would be refused together, and would all return together.
  */
 const OVERDUE_MS = 15_000
 /**
- * Each takes some 17 KiB besides the received part of its body. With the requests that wait for a
- * slot, as many as there may be connections.
+ * Each takes some 17 KiB besides the received part of its body. Together with the requests that
+ * wait for a slot, this is the maximum number of connections.
  */
 const HELD_MAX = 12_000
 
 export interface RefusalPaceOptions {
-  /** Utilization of the event loop since the last call, from 0 to 1. */
+  /** Returns the utilization of the event loop since the last call, from 0 to 1. */
   readonly busyPart?: () => number
   /** Refusals beyond this number are sent at once. */
   readonly heldMax?: number
   /**
-   * Refusals are held for up to twice this time, which must be well below the request timeout, or a
-   * held request ends with that.
+   * Refusals are held for up to twice this time, which must be well below the request timeout;
+   * otherwise held requests time out.
    */
   readonly overdueMs?: number
   readonly clock?: Clock
@@ -54,7 +54,7 @@ export class RefusalPace {
   readonly #heldMax: number
   readonly #overdueMs: number
   readonly #clock: Clock
-  /** In the order of their arrival. */
+  /** FIFO. */
   readonly #held = new Set<Held>()
   #isReleased = false
   #served = 0
@@ -70,12 +70,12 @@ export class RefusalPace {
     this.#clock = options.clock ?? monotonicClock
   }
 
-  /** Refusals that are held back. */
+  /** Number of refusals that are held back. */
   get held(): number {
     return this.#held.size
   }
 
-  /** A request has been served. */
+  /** Called when a request has been served. */
   served(): void {
     this.#served += 1
   }
@@ -100,7 +100,7 @@ export class RefusalPace {
     await promise
   }
 
-  /** Sends all held refusals. Later ones are not held. */
+  /** Sends all held refusals, and does not hold later ones. */
   release(): void {
     this.#isReleased = true
     for (const held of this.#held) this.#send(held)
@@ -119,7 +119,7 @@ export class RefusalPace {
     this.#allowance += this.#earned()
     this.#served = 0
     const now = this.#clock.now()
-    // By the clock: ticks of a slow machine are late.
+    // Measured by the clock, since ticks are late on a slow machine.
     this.#overdueAllowance += (this.#heldMax * (now - this.#tickedAt)) / this.#overdueMs
     this.#tickedAt = now
     for (const held of this.#held) {

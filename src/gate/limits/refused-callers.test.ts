@@ -38,7 +38,7 @@ describe('refused callers', () => {
     ])
   })
 
-  test('a user that invents controllers gets ten entries, and does not evict others', () => {
+  test('gives a user that invents controllers ten entries, and does not evict others', () => {
     const { callers } = started()
     for (let index = 0; index < 1000; index++) callers.refused('eve', `c${index}`, 'User')
     callers.refused('ada', 'web', 'User')

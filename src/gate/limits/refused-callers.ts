@@ -1,23 +1,23 @@
 /**
- * Counts and logs requests refused with 429 by user and controller, so that an operator knows which
- * client to fix. Clients choose the names of controllers, and some choose their own, so the number
- * and the length of names are limited.
+ * Counts and logs requests refused with 429 by user and controller, so that operators know which
+ * client to fix. Clients choose the names of controllers, so the number and the length of names are
+ * limited.
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { withoutTokens } from '../../lib/log/token-scrub.ts'
 
 const CALLERS_MAX = 200
-/** So that one user cannot use up all entries with invented controllers. */
+/** A limit, so that one user cannot use up all entries with made-up controllers. */
 const CONTROLLERS_PER_USER_MAX = 10
 const NAME_LENGTH_MAX = 128
-/** When full, callers that have not been refused for so long are evicted. */
+/** When there are too many, callers that have not been refused for this long are evicted. */
 const FORGET_MS = 60 * 60 * 1000
 const LINE_EVERY_MS = 60_000
 /** Counts all callers without an entry of their own. */
 const OTHER = 'other'
 
-/** A user and the controller of the event that it wrote; '' when that is unknown. */
+/** `controller` is that of the event that the user wrote; '' when it is unknown. */
 export interface RefusedCaller {
   readonly user: string
   readonly controller: string
@@ -97,7 +97,7 @@ export class RefusedCallers {
     return count
   }
 
-  /** Evicts old entries first. */
+  /** Evicts old entries before it decides. */
   #isFull(now: number): boolean {
     for (const [key, { refusedAtMs }] of this.#callers) {
       if (this.#callers.size < CALLERS_MAX || now - refusedAtMs < FORGET_MS) break

@@ -78,7 +78,7 @@ describe('the width of a request', () => {
     assert.equal(width({ query: 'watch=1&resourceVersion=7&sendInitialEvents=true' }), 20)
   })
 
-  test('is estimated from what the namespace holds', () => {
+  test('is estimated from the size of the namespace', () => {
     assert.equal(width({}, stored(0, 0)), 1)
     assert.equal(width({}, stored(80, 80 * KIB)), 1)
     assert.equal(width({}, stored(450, 450 * KIB)), 5)
@@ -98,7 +98,7 @@ describe('the width of a request', () => {
     assert.equal(width({ query: 'limit=100', accept: 'application/yaml' }, usual), 4)
   })
 
-  test('counts what a search has to read, however little it shows', () => {
+  test('counts the events that a search has to read, however few match', () => {
     for (const search of ['order=newest', 'fieldSelector=type=Normal', 'labelSelector=a']) {
       assert.equal(width({ query: `limit=1&${search}` }, stored(40_000, 40_000 * KIB)), 8, search)
       assert.equal(width({ query: `limit=1&${search}` }, stored(1000, 1000 * KIB)), 1, search)

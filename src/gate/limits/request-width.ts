@@ -5,22 +5,24 @@ import { ALL_CLUSTERS } from '../attributes.ts'
 import { COLLECTION_VERBS, type ResourceTarget, type Target } from '../target.ts'
 
 /**
- * A list takes one slot for each of these, and at most WIDTH_MAX slots. Lists keep the CPU busy:
- * many at once are no faster, and all other requests wait for all of them.
+ * A list takes one slot per EVENTS_PER_SLOT events or BYTES_PER_SLOT bytes, and at most WIDTH_MAX
+ * slots. Lists are CPU-bound: many at once are no faster, and all other requests wait for all of
+ * them.
  */
 const EVENTS_PER_SLOT = 100
 const BYTES_PER_SLOT = 256 * 1024
-/** To compare an event with a selector costs a fraction of what it costs to send it. */
+/** Comparing an event with a selector costs a fraction of sending it. */
 const SEARCHED_PER_SLOT = 5000
 const WIDTH_MAX = 20
-/** YAML takes ten times the CPU time of JSON, which is stored as it is sent. */
+/** YAML takes ten times the CPU time of JSON, which is sent as it is stored. */
 const YAML_COST = 10
 /** Assumed where the bytes are not counted. */
 const EVENT_BYTES_MIN = 1024
 
 /**
- * How many slots a request takes: one, unless it lists. The work of a list is estimated from what
- * its namespace holds. Without `sizes`, every list that has no limit is a long one.
+ * Returns how many slots a request takes: one, unless it lists. The work of a list is estimated
+ * from the number and size of events in its namespace. Without `sizes`, every list without a limit
+ * is long.
  */
 export function widthOf(
   target: Target,
@@ -48,7 +50,7 @@ export function widthOf(
   )
 }
 
-/** Whether it may read or send many events. */
+/** Returns whether it may read or send many events. */
 function isLong(target: ResourceTarget): boolean {
   const { verb, query } = target
   if (!COLLECTION_VERBS.has(verb) || isOfOneKey(target)) return false
@@ -60,7 +62,7 @@ function slots(work: number): number {
   return Math.min(Math.max(1, Math.ceil(work)), WIDTH_MAX)
 }
 
-/** Whether it may have to read every event to find those that it shows. */
+/** Returns whether it may have to read every event to find those that match. */
 function isSearch({ query, resource }: ResourceTarget): boolean {
   if (SUMMARIES.has(resource)) return true
   return SEARCH_OPTIONS.some((option) => query.has(option)) || isOfOldState(query)
@@ -74,13 +76,13 @@ const SUMMARIES: ReadonlySet<string> = new Set([
   'retentionwindows',
 ])
 
-/** Without its namespace or its cluster, an event of that name is searched for among all. */
+/** A name alone is not a key: without namespace and cluster, all events are searched for it. */
 function isOfOneKey(target: ResourceTarget): boolean {
   if (target.cluster === ALL_CLUSTERS) return false
   return target.name !== '' && target.namespace !== ''
 }
 
-/** The events of one object are few, and an index of the present state finds them. */
+/** The events of one object are few, and an index of the current state finds them. */
 function isOfOneObject({ fields, query }: ResourceTarget): boolean {
   if (fields instanceof Error || isOfOldState(query)) return false
   if (fields.some(({ field }) => field === 'text')) return false
@@ -89,19 +91,21 @@ function isOfOneObject({ fields, query }: ResourceTarget): boolean {
   )
 }
 
-/** Such a state may have to be read from etcd, where no index helps. */
+/** An old state may have to be read from etcd, where no index helps. */
 function isOfOldState(query: URLSearchParams): boolean {
   if (query.has('continue')) return true
   const isExact = query.get('resourceVersionMatch') === 'Exact' || query.has('limit')
   return isExact && hasVersion(query)
 }
 
-/** Such a watch sends only changes after a version, unless it requests the initial events too. */
+/** A watch from a version sends only later changes, unless it requests the initial events too. */
 function isFromVersion(query: URLSearchParams): boolean {
   return hasVersion(query) && queryBoolean(query, 'sendInitialEvents') !== true
 }
 
-/** Whether a version is requested; an empty one and one of zeros only stand for any version. */
+/**
+ * Returns whether a version is requested. An empty one, or one of zeros only, means any version.
+ */
 function hasVersion(query: URLSearchParams): boolean {
   return !/^0*$/.test(query.get('resourceVersion') ?? '')
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { WatchSlots } from './watch-slots.ts'
 
-test('a user gets no more watches than are still free, so that others always find some', () => {
+test('gives a user no more watches than are still free, so that others always find some', () => {
   const slots = new WatchSlots(12, 6)
   const held = (user: string): number => {
     let count = 0
@@ -17,7 +17,7 @@ test('a user gets no more watches than are still free, so that others always fin
   assert.equal(slots.enter('eve'), 'watches-full')
 })
 
-test('without limits a user gets any number', () => {
+test('gives a user any number of watches without limits', () => {
   const slots = new WatchSlots(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY)
   for (let n = 0; n < 100; n++) assert.equal(typeof slots.enter('ann'), 'object')
   assert.equal(slots.held, 100)

@@ -1,16 +1,16 @@
 import type { Slot } from './fair-slots.ts'
 
-/** Which limit a further watch would exceed: that of the replica, or that of its user. */
+/** The limit that another watch would exceed: that of the replica, or that of its user. */
 export type WatchRefusal = 'watches-full' | 'user-watches-full'
 
 /**
- * Counts watches. No request queues for one: a watch lasts for hours. A user gets no more than as
- * many as are still free, so that a few users cannot take all.
+ * Counts watches. Requests do not queue for a slot, since a watch lasts for hours. A user holds at
+ * most as many as are still free, so that a few users cannot take all.
  */
 export class WatchSlots {
   readonly #max: number
   readonly #maxPerUser: number
-  /** Users with watches only. */
+  /** Contains only users with watches. */
   readonly #byUser = new Map<string, number>()
   #held = 0
 

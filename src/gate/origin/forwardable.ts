@@ -1,6 +1,6 @@
 /**
- * Which tokens a cluster may see. A token is a secret of whoever accepts it: sent to another
- * cluster, it can be used by that cluster's administrators.
+ * Decides which tokens a cluster may see. A token sent to the wrong cluster can be used by that
+ * cluster's administrators wherever it is accepted.
  */
 import { decodeJwt, type JWTPayload } from 'jose'
 import { StatusError } from '../../api/status.ts'
@@ -28,7 +28,7 @@ export function forwardable(
   }
 }
 
-/** Undefined for a token that is not a JWT. Its signature is the cluster's business. */
+/** Returns undefined for a token that is not a JWT. The cluster verifies the signature. */
 function claimsOf(token: string): JWTPayload | undefined {
   try {
     return decodeJwt(token)
@@ -44,7 +44,7 @@ function isMeantFor({ iss, aud }: JWTPayload, { issuers, audiences }: ClusterTok
   return named.some((one) => typeof one === 'string' && audiences.includes(one))
 }
 
-/** Created once: any client can cause it, and a stack trace is most of the cost of an error. */
+/** Created once: any client can cause it, and most of the cost of an error is its stack trace. */
 function refusal(cluster: string, why: string): NotIdentified {
   const message = `Unauthorized: the token was not sent to cluster ${cluster}: ${why} (clusters file)`
   const made = new NotIdentified('foreign-token', new StatusError('Unauthorized', message))

@@ -13,11 +13,13 @@ import { forwardable } from './forwardable.ts'
 const TOKEN_REVIEWS = '/apis/authentication.k8s.io/v1/tokenreviews'
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews'
 /**
- * How long a result is used, also that a token is unknown or that something is refused. Short, so
- * that a change of the cluster's roles is in effect soon; long enough for clients that page or poll.
+ * How long a result is cached, even that a token is unknown or a request refused. Short, so that
+ * changes of the cluster's roles take effect soon, but long enough for clients that page or poll.
  */
 const CACHE_MS = 10_000
-/** There may be hundreds of clusters. Entries end after CACHE_MS, so few are ever held. */
+/**
+ * Low, since there may be hundreds of clusters. Entries expire after CACHE_MS, so few are cached.
+ */
 const USERS_MAX = 1000
 const DECISIONS_MAX = 2000
 
@@ -28,8 +30,8 @@ export interface OriginOptions {
 }
 
 /**
- * Authenticates and authorises the users of one cluster by its own API server: TokenReview and
- * SubjectAccessReview. Each cluster has caches and connections of its own.
+ * Authenticates and authorises the users of one cluster through its own API server, by TokenReview
+ * and SubjectAccessReview. Each cluster has caches and connections of its own.
  */
 export class Origin {
   readonly config: ClusterConfig
@@ -50,7 +52,7 @@ export class Origin {
     this.#client = client
     this.#tokens = new TokenWebhook({
       reviewer: { post: (body, options) => tokens.post(body, options), stop: () => {} },
-      // None: the token must be meant for the cluster's own API server.
+      // Empty, so that the token must be meant for the cluster's own API server.
       audiences: [],
       check: forwardable(name, config.tokens),
       cacheMs: CACHE_MS,
@@ -75,14 +77,14 @@ export class Origin {
   }
 
   /**
-   * Undefined when the cluster does not know the token; rejects with 401 when it must not be sent to
-   * the cluster, and with 503 when the cluster cannot be asked.
+   * Returns undefined when the cluster does not know the token. Rejects with 401 when the token
+   * must not be sent to the cluster, and with 503 when the cluster cannot be asked.
    */
   userOf(token: string, address: string): Promise<User | undefined> {
     return this.#tokens.userOf(token, address)
   }
 
-  /** Always an opinion: no other authorizer decides about users of a cluster. */
+  /** Always has an opinion: no other authorizer decides about users of a cluster. */
   async decide(user: User, attributes: Attributes): Promise<Decision> {
     const decision = await this.#access.decide(user, attributes)
     return decision.verdict === 'no-opinion' ? { ...decision, verdict: 'deny' } : decision

@@ -2,12 +2,11 @@ import { TIDINGS_GROUP } from '../../api/tidings-group.ts'
 import type { ClustersSource } from '../../clusters/clusters-file.ts'
 import type { Attributes } from '../attributes.ts'
 import type { TokenAuthenticator } from '../authentication/bearer-token.ts'
-import type { Authorizer, Decision } from '../decisions.ts'
-import { NO_OPINION } from '../decisions.ts'
+import { type Authorizer, type Decision, NO_OPINION } from '../decisions.ts'
 import type { User } from '../user.ts'
 import { Origin, type OriginOptions } from './origin.ts'
 
-/** Discovery and version are served per cluster. Other paths without objects are of this server. */
+/** Discovery and version are served per cluster. Other non-resource paths belong to this server. */
 const CLUSTER_PATHS = /^\/(?:(?:api|apis|openapi|version)(?:\/|$)|$)/
 
 /** The clusters with `authorization: origin`: their own API servers decide about their users. */
@@ -23,13 +22,13 @@ export class Origins {
     clusters.onChange(() => this.#update())
   }
 
-  /** Tokens of users of the requested cluster. */
+  /** Authenticates users of the requested cluster. */
   readonly tokens: TokenAuthenticator = {
     userOf: (token, address, cluster) => this.#origins.get(cluster)?.userOf(token, address),
   }
 
   /**
-   * Must be the first authorizer. It has an opinion about each request of a user of a cluster, so
+   * Must be the first authorizer. It has an opinion about every request of a cluster's user, so
    * that no permission of this server applies to such a user, and about no other request.
    */
   readonly authorizer: Authorizer = {
@@ -53,7 +52,7 @@ export class Origins {
     return origin.decide(user, attributes)
   }
 
-  /** Keeps the caches and connections of clusters that have not changed. */
+  /** Reuses the caches and connections of clusters that have not changed. */
   #update(): void {
     const updated = new Map<string, Origin>()
     for (const [name, config] of this.#clusters.clusters) {

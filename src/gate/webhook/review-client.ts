@@ -6,36 +6,35 @@ import { FairSlots, type Slot } from '../limits/fair-slots.ts'
 
 /** A review has a few KiB; a longer response is not a review. */
 const RESPONSE_BYTES_MAX = 1024 * 1024
-/** Reviews in flight of one client. */
+/** Maximum number of reviews in flight per client. */
 export const REVIEWS_MAX = 32
-/** Reviews that may wait for a slot. Another one fails at once, since it would only time out. */
+/** Maximum number of waiting reviews. Another one fails at once, since it would only time out. */
 const WAITING_MAX = 256
-/** The timeout of a review is shorter. */
+/** No effective limit, since the timeout of a review is shorter. */
 const WAIT_MS = 60_000
 const HEADERS = { 'content-type': 'application/json', accept: 'application/json' }
 
-/** A review failed. The message has nothing of the review. */
+/** The message contains nothing of the review. */
 export class ReviewError extends Error {
   override readonly name = 'ReviewError'
 }
 
-/** Sends a review; rejects when there is no usable response. */
+/** Sends a review, and rejects when there is no usable response. */
 export interface Reviewer {
   post(body: object, options: PostOptions): Promise<JsonObject>
 }
 
 export interface PostOptions {
-  /** From the request to the end of the response. */
+  /** Covers the wait for a slot and the whole response. */
   readonly timeoutMs: number
-  readonly signal?: AbortSignal
   /** The user or network that causes the request. Slots are shared fairly among these. */
   readonly sharer: string
 }
 
 export interface ReviewClientOptions {
-  /** Below the URL of the server. */
+  /** The path below the URL of the server. */
   readonly path: string
-  /** How messages name the server, such as `the webhook`. */
+  /** The name of the server in messages, such as `the webhook`. */
   readonly peer: string
 }
 
@@ -54,12 +53,12 @@ export class ReviewClient implements Reviewer {
     this.#options = options
   }
 
-  /** Rejects with a ReviewError unless the response is a JSON object, in time, with status 2xx. */
+  /** Rejects with a ReviewError unless a JSON object with status 2xx arrives in time. */
   async post(body: object, options: PostOptions): Promise<JsonObject> {
-    const { signal: given, timeoutMs, sharer } = options
+    const { timeoutMs, sharer } = options
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), timeoutMs)
-    const signal = given === undefined ? late.signal : AbortSignal.any([given, late.signal])
+    const { signal } = late
     try {
       using _slot = await this.#enter(sharer, signal)
       const response = await this.#client.request({
@@ -73,7 +72,7 @@ export class ReviewClient implements Reviewer {
       return this.#resultOf(response.status, await this.#textOf(response))
     } catch (cause) {
       if (cause instanceof ReviewError) throw cause
-      if (late.signal.aborted) throw new ReviewError(`no response within ${timeoutMs} ms`)
+      if (signal.aborted) throw new ReviewError(`no response within ${timeoutMs} ms`)
       throw new ReviewError(`the request to ${this.#options.peer} failed`, { cause })
     } finally {
       clearTimeout(timer)
@@ -104,7 +103,7 @@ export class ReviewClient implements Reviewer {
   }
 }
 
-/** Of a Status, which says for example that our own credentials may not create reviews. */
+/** The message of a Status, for example that our own credentials may not create reviews. */
 function reasonIn(result: Json | undefined): string {
   if (!isObject(result) || memberOf(result, 'kind') !== 'Status') return ''
   const message = memberOf(result, 'message')
@@ -115,7 +114,7 @@ function parsed(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json
   } catch {
-    // The caller reports it: undefined is not an object either.
+    // The caller reports it, since undefined is not an object either.
     return undefined
   }
 }

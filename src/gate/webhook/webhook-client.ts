@@ -1,18 +1,18 @@
 import { type KubeconfigServer, loadKubeconfig } from '../../clusters/kubeconfig.ts'
 import { OriginClient } from '../../clusters/origin-client.ts'
-import { follow, type OnLook } from '../../lib/files/follow.ts'
+import { follow, type OnPoll } from '../../lib/files/follow.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { type PostOptions, REVIEWS_MAX, ReviewClient } from './review-client.ts'
 
 export interface WebhookClientOptions {
   readonly log: Log
-  readonly onLook?: OnLook | undefined
+  readonly onPoll?: OnPoll | undefined
 }
 
 /**
  * Sends reviews to the server of a kubeconfig. The file and those that it names are polled once a
- * second; while new ones cannot be used, the old ones stay.
+ * second; while they are unusable after a change, the previous ones stay in use.
  */
 export class WebhookClient {
   #server: KubeconfigServer
@@ -20,7 +20,7 @@ export class WebhookClient {
   readonly #reviews: ReviewClient
   readonly #follower: { stop(): void }
 
-  /** Rejects if the file cannot be used; the error has file and field. */
+  /** Rejects if the file is unusable, and names file and field. */
   static async open(path: string, options: WebhookClientOptions): Promise<WebhookClient> {
     return new WebhookClient(path, await loadKubeconfig(path), options)
   }
@@ -28,7 +28,7 @@ export class WebhookClient {
   private constructor(
     path: string,
     server: KubeconfigServer,
-    { log, onLook }: WebhookClientOptions,
+    { log, onPoll }: WebhookClientOptions,
   ) {
     this.#server = server
     this.#client = new OriginClient(() => this.#server, { socketsMax: REVIEWS_MAX })
@@ -41,17 +41,16 @@ export class WebhookClient {
         log.info('Webhook configuration reloaded', { file: path })
       },
       onProblem: (err) => log.warn('Webhook configuration not reloaded', { err }),
-      onMended: () => log.info('Webhook configuration valid again, unchanged', { file: path }),
-      onLook,
+      onRecovered: () => log.info('Webhook configuration valid again, unchanged', { file: path }),
+      onPoll,
     })
   }
 
-  /** PEM: the client certificate, and the authorities of the webhook. */
+  /** The client certificate and the authorities of the webhook, in PEM. */
   get certificates(): string {
     return `${this.#server.ca ?? ''}\n${this.#server.clientCertificate?.cert ?? ''}`
   }
 
-  /** Rejects with a ReviewError unless the response is a JSON object, in time, with status 2xx. */
   post(body: object, options: PostOptions): Promise<JsonObject> {
     return this.#reviews.post(body, options)
   }

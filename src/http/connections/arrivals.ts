@@ -3,15 +3,15 @@ import type { MemoryLedger } from '../../lib/client-memory/ledger.ts'
 import type { Clock } from '../../lib/clock.ts'
 
 /**
- * The search for an address with room stops after this many without: then these addresses use most
- * of the room, or there is none at all.
+ * The search for an address with headroom stops after this many without: then these addresses use
+ * most of it, or there is none at all.
  */
 const ADDRESSES_ASKED_MAX = 8
 
 type Accept = (socket: Socket) => void
 
 export interface ArrivalsOptions {
-  readonly ledger: Pick<MemoryLedger, 'hasRoom' | 'refusedConnection'>
+  readonly ledger: Pick<MemoryLedger, 'canAccept' | 'refusedConnection'>
   readonly clock: Clock
   /** A connection that has waited this long is closed. */
   readonly waitMsMax: number
@@ -28,7 +28,7 @@ export interface ArrivalsOptions {
  */
 export class Arrivals {
   readonly #options: ArrivalsOptions
-  /** By address, in order of arrival, with the time of arrival. */
+  /** Sockets and their times of arrival, FIFO, keyed by address. */
   readonly #waiting = new Map<string, Map<Socket, number>>()
   #size = 0
   #accept: Accept = () => {}
@@ -55,16 +55,16 @@ export class Arrivals {
     })
   }
 
-  /** Must be called when there may be room, and periodically. */
+  /** Must be called when there may be headroom, and periodically. */
   beginNext(): void {
-    // Prevents reentry: `hasRoom` may drop a connection to make room, which calls this again.
+    // Prevents reentry: `canAccept` may drop another connection, which calls this again.
     if (this.#isBeginning || this.#size === 0) return
     this.#isBeginning = true
-    let withoutRoom = 0
+    let withoutHeadroom = 0
     for (const [address, sockets] of this.#waiting) {
-      if (withoutRoom === ADDRESSES_ASKED_MAX) break
-      if (!this.#options.ledger.hasRoom(address)) {
-        withoutRoom += 1
+      if (withoutHeadroom === ADDRESSES_ASKED_MAX) break
+      if (!this.#options.ledger.canAccept(address)) {
+        withoutHeadroom += 1
         continue
       }
       const [socket] = sockets.keys()

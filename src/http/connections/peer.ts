@@ -1,4 +1,4 @@
-import { Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Peer, PresentedCertificate } from '../exchange.ts'
 import type { ProxiedCaller } from './proxy-protocol.ts'
@@ -20,14 +20,14 @@ export function peerOf(socket: Socket, caller?: ProxiedCaller): Peer {
   }
 }
 
-/** 127.0.0.0/8 and ::1, also as IPv4-mapped IPv6. */
+/** 127.0.0.0/8, plain or as IPv4-mapped IPv6, and ::1. */
 export function isLoopbackAddress(address: string): boolean {
   if (address === '::1') return true
   const ipv4 = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address
   return /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(ipv4)
 }
 
-/** A handshake has room for many more, but no valid chain is longer. */
+/** A handshake may carry many more, but no valid chain is longer. */
 const INTERMEDIATES_MAX = 8
 
 /**
@@ -46,10 +46,4 @@ function presentedCertificate(socket: Socket): PresentedCertificate | undefined 
     next = next.issuerCertificate
   }
   return { leaf, intermediates, isVerified: socket.authorized }
-}
-
-/** The TCP socket below a TLS socket, which Node does not expose; any other socket itself. */
-export function belowTls(socket: Socket): Socket {
-  const { _parent: below } = socket as { readonly _parent?: unknown }
-  return socket instanceof TLSSocket && below instanceof Socket ? below : socket
 }

@@ -1,5 +1,4 @@
 import { BlockList, isIP, type Server, type Socket } from 'node:net'
-import { belowTls } from './peer.ts'
 import { type ProxiedCaller, readProxyHeader } from './proxy-protocol.ts'
 
 /** Why a connection from a proxy was closed before its payload was read. */
@@ -32,7 +31,7 @@ export class ProxiedConnections {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Intercepts the server's 'connection' events: the present listeners run after the header. */
+  /** Intercepts the server's 'connection' events: its listeners run after the header is read. */
   attach(server: Server): void {
     const inner = server.listeners('connection') as Accept[]
     server.removeAllListeners('connection')
@@ -47,11 +46,11 @@ export class ProxiedConnections {
   }
 
   /**
-   * Undefined for a direct connection. A connection from a proxy always has a caller, even if it is
-   * unknown: it must not count as a process on this host.
+   * Takes the TCP socket. Undefined for a direct connection. A connection from a proxy always has a
+   * caller, even if it is unknown: it must not count as a process on this host.
    */
   callerOf(socket: Socket): ProxiedCaller | undefined {
-    const named = this.#callers.get(belowTls(socket))
+    const named = this.#callers.get(socket)
     return named ?? (this.#isProxy(socket.remoteAddress ?? '') ? { kind: 'unknown' } : undefined)
   }
 
@@ -94,7 +93,7 @@ export class ProxiedConnections {
     socket.on('readable', onReadable)
     socket.on('end', onEnd)
     socket.on('error', onEnd)
-    // Also when the listener destroys the socket at shutdown.
+    // The listener may destroy the socket at shutdown.
     socket.once('close', () => clearTimeout(timer))
   }
 }

@@ -1,6 +1,6 @@
 import { isIP, isIPv4, isIPv6, SocketAddress } from 'node:net'
 
-/** For whom a proxy opened a connection, according to its header. */
+/** The client for whom a proxy opened a connection, according to its header. */
 export type ProxiedCaller =
   | { readonly kind: 'client'; readonly address: string }
   /** A client whose address the proxy does not know or cannot encode, such as a Unix socket. */

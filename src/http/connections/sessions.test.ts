@@ -126,7 +126,7 @@ describe('sessions', () => {
       assert.deepEqual(fake.calls, [])
       fake.emit(event)
       assert.deepEqual(fake.calls, ['destroy 11'])
-      // In case the GOAWAY does not reach a client that reads nothing.
+      // The GOAWAY may not reach a client that reads nothing.
       fixture.advance(1000)
       assert.deepEqual(fake.calls, ['destroy 11', 'cut'])
     })

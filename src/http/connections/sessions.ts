@@ -27,12 +27,12 @@ interface SessionState {
   lastStream: number
   /** The client left a response unread: no new streams, socket destroyed after the last one. */
   hasStalled: boolean
-  /** When the socket is destroyed; set once the session has been closed or destroyed. */
+  /** Time at which the socket is destroyed; set once the session has been closed or destroyed. */
   cutAt: number | undefined
 }
 
 /**
- * Manages HTTP/2 sessions, which Node keeps open without limit: closes idle ones, aborts those that
+ * Manages HTTP/2 sessions, which Node leaves open without limit: closes idle ones, aborts those that
  * flood the server with control frames or oversized headers, and sends GOAWAY to all at shutdown.
  *
  * Node enforces most of our settings only once the client has acknowledged them. Until then a
@@ -56,7 +56,7 @@ export class Sessions {
     return this.#states.size
   }
 
-  /** Takes the socket, too: the session hides its own and releases it too early. */
+  /** Takes the socket as well: the session hides its own and releases it too early. */
   add(session: Http2Session, socket: SessionState['socket']): void {
     const now = this.#clock.now()
     const state: SessionState = {

@@ -2,8 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Http2SecureServer } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { ConnectionAccount } from '../../lib/client-memory/connection-account.ts'
-import { headerValues, type Peer } from '../exchange.ts'
-import { malformedBodyError, refuseConnection } from '../malformed-http1.ts'
+import { ExchangeError, headerValues, type Peer } from '../exchange.ts'
+import { LINGER_MS } from '../limits.ts'
 import { refuse } from '../refuse.ts'
 import { type RequestContext, RequestLifecycle } from '../request-lifecycle.ts'
 import { Http1Wire } from './http1-wire.ts'
@@ -14,7 +14,7 @@ export interface Http1RequestsOptions {
   readonly peerOf: (socket: Socket) => Peer
 }
 
-/** Starts the requests of HTTP/1.1 connections, and refuses what is not HTTP/1.1. */
+/** Starts the requests of HTTP/1.1 connections, and refuses other input. */
 export class Http1Requests {
   readonly #options: Http1RequestsOptions
   /** Requests in flight per connection: more than one if the client pipelines. */
@@ -98,4 +98,29 @@ export class Http1Requests {
     socket.once('end', () => socket.destroy())
     return true
   }
+}
+
+/**
+ * Sends an error response for input that cannot be parsed as a request, then closes the connection.
+ * Node does the same but closes at once. If the client is still sending then, the connection is
+ * reset, often before the client has read the response.
+ */
+function refuseConnection(socket: Socket, code: string | undefined): void {
+  const status = STATUS_BY_ERROR.get(code ?? '') ?? '400 Bad Request'
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`)
+  socket.resume()
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(timer))
+}
+
+const STATUS_BY_ERROR: ReadonlyMap<string, string> = new Map([
+  ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
+  ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
+])
+
+/** The error for a request body that cannot be parsed, reported while it is being read. */
+function malformedBodyError(code: string): ExchangeError {
+  if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW')
+    return new ExchangeError('too-large', 'a chunk extension in the request body is too long')
+  return new ExchangeError('malformed', 'the request body is not valid HTTP/1.1 chunked encoding')
 }

@@ -75,8 +75,8 @@ export class Http1Wire extends RequestWire implements Wire {
    * Writes in pieces: Node would accept 64 KiB and more before it reports backpressure, and it
    * encrypts all that it accepts at once.
    */
-  write(chunk: Uint8Array, _isLent: boolean, onRoom: () => void): boolean {
-    writeInPieces(this.output, chunk, { onPiece: this.onPiece, done: onRoom })
+  write(chunk: Uint8Array, _isLent: boolean, onWritable: () => void): boolean {
+    writeInPieces(this.output, chunk, { onPiece: this.onPiece, done: onWritable })
     return false
   }
 

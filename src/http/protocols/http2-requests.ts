@@ -17,7 +17,7 @@ export interface Http2RequestsOptions {
   readonly context: RequestContext
   readonly sessions: Pick<Sessions, 'streamOpened' | 'streamClosed'>
   readonly accountOf: (session: Http2Session) => ConnectionAccount | undefined
-  readonly peerOf: (session: Http2Session) => Peer
+  readonly peerOf: (session: Http2Session) => Peer | undefined
 }
 
 /** Starts the requests of HTTP/2 connections: one per stream. */
@@ -47,20 +47,18 @@ export class Http2Requests {
     const { session } = stream
     // A stream fails when its client disconnects, which its 'close' event reports.
     stream.on('error', (error) => stream.destroy(error))
-    // Node keeps a reset stream for as long as part of its body is unread.
+    // Node retains a reset stream for as long as part of its body is unread.
     stream.on('aborted', () => process.nextTick(() => stream.destroy()))
     if (session === undefined) return
     if (!sessions.streamOpened(session, stream.id ?? 0)) {
       stream.close(constants.NGHTTP2_REFUSED_STREAM)
       return
     }
-    stream.on('close', () => {
-      sessions.streamClosed(session)
-      noteSent(stream)
-    })
+    stream.on('close', () => sessions.streamClosed(session))
     const account = accountOf(session)
-    if (account === undefined) return
-    const wire = new Http2Wire(stream, sent, peerOf(session))
+    const peer = peerOf(session)
+    if (account === undefined || peer === undefined) return
+    const wire = new Http2Wire(stream, sent, peer)
     const authority = sent.headers[':authority'] ?? sent.headers.host ?? ''
     const scheme = sent.headers[':scheme'] ?? ''
     const { headerBytesMax } = context.limits
@@ -72,20 +70,6 @@ export class Http2Requests {
     else RequestLifecycle.start(wire, context, account)
   }
 }
-
-/**
- * Node closes a stream before it learns that the last bytes were written. For the write that ends
- * after that it creates an error with a stack trace, which nobody gets to see: a thirtieth of the
- * CPU time of a create. A stream that has an error already needs no other one.
- */
-function noteSent(stream: ServerHttp2Stream): void {
-  const { _writableState: state } = stream as unknown as {
-    readonly _writableState: { errored: Error | null }
-  }
-  state.errored ??= SENT
-}
-
-const SENT = new Error('the stream is closed')
 
 function totalLength(texts: readonly string[]): number {
   let length = 0

@@ -6,7 +6,7 @@ import { endInPieces, fits, STREAM_PIECE_BYTES_MAX, writeInPieces } from '../pie
 import type { ConnectionAction, Wire } from '../wire.ts'
 import { announcedLength, linger, RequestWire } from './request-wire.ts'
 
-/** Headers as Node passes them with a stream. The stream itself keeps only scheme and authority. */
+/** Headers as Node passes them with a stream. The stream itself retains only scheme and authority. */
 export interface SentHeaders {
   readonly headers: IncomingHttpHeaders
   readonly rawHeaders: readonly string[]
@@ -80,15 +80,15 @@ export class Http2Wire extends RequestWire implements Wire {
     else stream.respond(pairs)
   }
 
-  write(chunk: Uint8Array, isLent: boolean, onRoom: () => void): boolean {
+  write(chunk: Uint8Array, isLent: boolean, onWritable: () => void): boolean {
     const stream = this.#stream
     if (isLent || !fits(chunk, STREAM_PIECE_BYTES_MAX)) {
-      writeInPieces(stream, chunk, { onPiece: this.onPiece, done: onRoom })
+      writeInPieces(stream, chunk, { onPiece: this.onPiece, done: onWritable })
       return false
     }
-    const hasRoom = stream.write(chunk)
-    if (!hasRoom) stream.once('drain', onRoom)
-    return hasRoom
+    const isWritable = stream.write(chunk)
+    if (!isWritable) stream.once('drain', onWritable)
+    return isWritable
   }
 
   finish(last: Chunk | undefined): void {

@@ -14,7 +14,7 @@ export interface CertificatePaths {
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
-/** At start, a self-signed certificate that expires within this time is replaced. */
+/** A self-signed certificate that expires within this time is replaced at start. */
 const RENEW_BEFORE_MS = 30 * DAY_MS
 
 /**
@@ -39,7 +39,7 @@ export async function loadCertificate(paths: CertificatePaths): Promise<ServingC
 
 /**
  * Creates a self-signed certificate for this host in `dir`, unless there is a usable one. An
- * existing one is kept, so that clients that trust it need no new file. `isNew`: created by this
+ * existing one stays, so that clients that trust it need no new file. `isNew`: created by this
  * call.
  */
 export async function ensureSelfSigned(
@@ -69,7 +69,10 @@ export async function ensureSelfSigned(
 export function followCertificate(
   paths: CertificatePaths,
   inUse: ServingCertificate,
-  callbacks: Pick<Followed<ServingCertificate>, 'onChange' | 'onProblem' | 'onMended' | 'onLook'>,
+  callbacks: Pick<
+    Followed<ServingCertificate>,
+    'onChange' | 'onProblem' | 'onRecovered' | 'onPoll'
+  >,
 ): { stop(): void } {
   return follow({
     inUse,
@@ -98,7 +101,7 @@ async function readText(path: string): Promise<string> {
   return String(await readPem(path))
 }
 
-/** Without link-local addresses: they need an interface name, which a URL cannot carry. */
+/** Excludes link-local addresses: they need an interface name, which a URL cannot carry. */
 function interfaceAddresses(): readonly string[] {
   return Object.values(networkInterfaces())
     .flatMap((list) => list ?? [])

@@ -1,5 +1,4 @@
-import type { TLSSocket } from 'node:tls'
-import { belowTls } from '../connections/peer.ts'
+import type { Socket } from 'node:net'
 
 /** The error of OpenSSL when a connection starts with an HTTP request instead of a handshake. */
 const HTTP_REQUEST_ERROR = 'ERR_SSL_HTTP_REQUEST'
@@ -8,14 +7,12 @@ const RESPONSE = 'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to
 
 /**
  * Sends a plain HTTP error response to a client that sent plain HTTP to the TLS port: it could not
- * read a TLS error. The write is not awaited, since Node closes the connection right after.
+ * read a TLS error. The TLS socket has failed, so this takes the TCP socket below it. The write is
+ * not awaited, since Node closes the connection right after.
  */
-export function refusePlainHttp(error: NodeJS.ErrnoException, failed: TLSSocket): void {
-  if (error.code !== HTTP_REQUEST_ERROR) return
-  // The TLS socket has failed, so the response goes to the TCP socket below it.
-  const below = belowTls(failed)
-  if (below === failed || !below.writable) return
+export function refusePlainHttp(error: NodeJS.ErrnoException, tcp: Socket | undefined): void {
+  if (error.code !== HTTP_REQUEST_ERROR || tcp?.writable !== true) return
   // The client may have disconnected already; then the write fails, which is harmless.
-  below.on('error', () => {})
-  below.end(RESPONSE)
+  tcp.on('error', () => {})
+  tcp.end(RESPONSE)
 }

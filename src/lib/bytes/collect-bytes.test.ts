@@ -10,7 +10,7 @@ async function* chunks(onEnd: () => void): AsyncGenerator<Buffer, void, undefine
   }
 }
 
-test('bytes are collected up to the limit; a longer source is ended at once', async () => {
+test('collects bytes up to the limit and ends a longer source immediately', async () => {
   let ended = 0
   const source = (): AsyncIterable<Buffer> => chunks(() => ended++)
   assert.equal(String(await collectBytes(source(), 6)), 'abcdef')

@@ -1,4 +1,3 @@
-/** Everything that the source has, unless that is longer than the limit. */
 export async function collectBytes(
   source: AsyncIterable<Buffer>,
   bytesMax: number,

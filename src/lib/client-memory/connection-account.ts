@@ -2,31 +2,30 @@
 
 import { type Account, type HeldLimit, Holding, type HoldingLedger, type User } from './holding.ts'
 
-/** The part of the ledger that an account uses. */
 export interface AccountLedger extends HoldingLedger {
   /** Counts one more connection of the user. Returns the limit that this exceeds, if any. */
   addConnection(user: User): HeldLimit | undefined
   removeConnection(user: User): void
-  /** A client has authenticated on this connection, or the connection is closed. */
+  /** Called when a client has authenticated on the connection, or when it is closed. */
   removeUnauthenticated(account: ConnectionAccount): void
 }
 
 export interface AccountOptions {
-  /** Closes the connection at once. */
+  /** Closes the connection immediately. */
   readonly cut: () => void
   /** Called when a client authenticates on the connection, and when it is closed. */
   readonly onKnown?: (() => void) | undefined
   /** When the connection was opened. */
   readonly since: number
-  /** Of the client. */
+  /** The client's address. */
   readonly address: string
-  /** The limit of bytes for unauthenticated requests, until a client authenticates. */
+  /** Byte limit of unauthenticated requests until a client authenticates. */
   readonly bytesMax: number
-  /** The same limit after a client has authenticated on the connection. */
+  /** Byte limit of unauthenticated requests after a client has authenticated. */
   readonly identifiedBytesMax: number
 }
 
-/** The memory of the requests on one connection that are not authenticated yet. */
+/** The memory of the unauthenticated requests on one connection. */
 export class ConnectionAccount implements Account {
   readonly since: number
   readonly address: string
@@ -47,14 +46,14 @@ export class ConnectionAccount implements Account {
   }
 
   /**
-   * Many users may share a connection (behind a proxy), so when a client has authenticated on it,
-   * it is not closed because of one of them.
+   * Whether a client has authenticated on the connection. Since users behind a proxy may share it, it
+   * is then not closed because of one of them.
    */
   get isIdentified(): boolean {
     return this.#isIdentified
   }
 
-  /** The connection was closed to free memory; its requests need no response. */
+  /** Whether the connection was closed to free memory, so that its requests need no response. */
   get isCut(): boolean {
     return this.#isCut
   }
@@ -75,9 +74,8 @@ export class ConnectionAccount implements Account {
   }
 
   /**
-   * Closes the connection or, when a client has authenticated on it, cancels only its
-   * unauthenticated requests. The ledger releases their memory at once, because closing takes a
-   * while.
+   * Closes the connection or, when a client has authenticated on it, cancels only its unauthenticated
+   * requests. Their memory is released immediately, since closing takes a while.
    */
   cut(): void {
     if (this.#isCut) return

@@ -1,4 +1,4 @@
-/** The kinds of memory that is held for clients. */
+/** Kinds of memory held for clients. */
 
 /** `watch` is reported but not limited in bytes: the number of watches is limited elsewhere. */
 export const HELD_KINDS = [
@@ -25,7 +25,7 @@ export const NOTHING_HELD: Readonly<HeldBytes> = {
   watch: 0,
 }
 
-/** A switch, because property access by a variable name is several times slower. */
+/** A switch, since property access by a variable name is several times slower. */
 export function addHeld(held: HeldBytes, kind: HeldKind, bytes: number): void {
   switch (kind) {
     case 'headers':

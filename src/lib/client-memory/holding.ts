@@ -1,5 +1,3 @@
-/** The memory that is charged to one request; see `ledger.ts`. */
-
 import { addHeld, type HeldBytes, type HeldKind } from './held-kinds.ts'
 
 export const HELD_LIMITS = [
@@ -10,64 +8,62 @@ export const HELD_LIMITS = [
   'user-connections',
   'total',
 ] as const
-/** Which limit a client has exceeded. */
 export type HeldLimit = (typeof HELD_LIMITS)[number]
 
-/** The objects of a request in progress, measured on HTTP/2. */
+/** Size of the objects of a request in progress, measured on HTTP/2. */
 const REQUEST_BYTES = 16 * 1024
-/** The objects of a watch that waits for changes. */
+/** Size of the objects of a watch that waits for changes. */
 const WATCH_BYTES = 32 * 1024
 
 export interface User {
   readonly name: string
   bytes: number
   holdings: number
-  /** Connections on which this user was the first to authenticate. */
+  /** Number of connections on which this user was the first to authenticate. */
   connections: number
 }
 
-/** The sums over all holdings, which each holding keeps up to date. */
+/** Sums over all holdings, updated by each holding. */
 export interface Sums {
   readonly held: HeldBytes
-  /** Of all kinds that are limited. */
+  /** Bytes of all limited kinds. */
   total: number
-  /** The part of the total that is held for unauthenticated requests. */
+  /** The part of `total` held for unauthenticated requests. */
   unauthenticated: number
-  /** The head of the list of unauthenticated requests that hold memory. */
+  /** Head of the linked list of unauthenticated requests that hold memory. */
   unidentified: Holding | undefined
 }
 
 /** The connection that a request came on. */
 export interface Account {
-  /** Held for its unauthenticated requests. */
+  /** Bytes held for its unauthenticated requests. */
   bytes: number
   readonly bytesMax: number
-  /** A client has authenticated on the connection. */
+  /** Whether a client has authenticated on the connection. */
   readonly isIdentified: boolean
   identified(user: User): HeldLimit | undefined
   cut(): void
 }
 
-/** The part of the ledger that a holding uses. */
 export interface HoldingLedger {
   readonly sums: Sums
   userOf(name: string): User
   forgetIdle(user: User): void
-  /** The limit that is exceeded now, if any; counted as a refusal. */
+  /** The limit that is currently exceeded, if any; counted as a refusal. */
   exceededLimit(account: Account, user: User | undefined): HeldLimit | undefined
   isOverLimit(user: User): boolean
 }
 
-/** The memory that is charged to one request, until it is disposed. */
+/** The memory charged to one request until it is disposed of; see `ledger.ts`. */
 export class Holding implements Disposable {
   readonly account: Account
-  /** Neighbours in the list of unauthenticated requests. */
+  /** Neighbours in the linked list of unauthenticated requests. */
   next: Holding | undefined
   #previous: Holding | undefined
   readonly #ledger: HoldingLedger
   readonly #sums: Sums
   readonly #held: HeldBytes
-  /** Of all kinds that are limited. */
+  /** Bytes of all limited kinds. */
   #bytes = 0
   #user: User | undefined
   #onRevoked: Revocable | undefined
@@ -92,19 +88,19 @@ export class Holding implements Disposable {
     this.#count(headerBytes + REQUEST_BYTES)
   }
 
-  /** Notified when the request is cancelled to free memory for others. */
+  /** Notified when the request is cancelled to free memory. */
   set onRevoked(revocable: Revocable) {
     this.#onRevoked = revocable
   }
 
-  /** The limit that is exceeded by what is held already, if any. */
-  passed(): HeldLimit | undefined {
+  /** The limit that is already exceeded, if any. */
+  exceededLimit(): HeldLimit | undefined {
     const limit = this.#ledger.exceededLimit(this.account, this.#user)
-    // To free memory, the ledger may have cancelled the requests of this same connection.
+    // To free memory, the ledger may have cancelled the requests of this very connection.
     return limit === undefined && this.#isReleased ? 'unauthenticated' : limit
   }
 
-  /** Whether the request has a user, and that user holds more than it may. */
+  /** Whether the request has a user and that user exceeds a limit. */
   get isUserOverLimit(): boolean {
     return this.#user !== undefined && this.#ledger.isOverLimit(this.#user)
   }
@@ -113,17 +109,17 @@ export class Holding implements Disposable {
   hold(kind: HeldKind, bytes: number): HeldLimit | undefined {
     if (this.#isReleased) return undefined
     this.#add(kind, bytes)
-    const limit = this.passed()
+    const limit = this.exceededLimit()
     if (limit !== undefined) this.#add(kind, -bytes)
     return limit
   }
 
-  /** Replaces the bytes that are charged of a kind, without checking the limits. */
+  /** Replaces the bytes charged for a kind without checking the limits. */
   set(kind: HeldKind, bytes: number): void {
     this.#add(kind, bytes - this.#held[kind])
   }
 
-  /** Releases the headers and the body, which are not needed any more. */
+  /** Releases the headers and the body, which are no longer needed. */
   forgetRequest(): void {
     const held = this.#held
     const bytes = held.headers + held.body
@@ -135,7 +131,7 @@ export class Holding implements Disposable {
     this.#count(-bytes)
   }
 
-  /** Charges the request to this user. Returns the limit that the user then exceeds, if any. */
+  /** Charges the request to this user. Returns the limit that the user exceeds by that, if any. */
   own(name: string): HeldLimit | undefined {
     if (this.#isReleased) return undefined
     const user = this.#ledger.userOf(name)
@@ -148,7 +144,7 @@ export class Holding implements Disposable {
     return connectionLimit ?? this.#ledger.exceededLimit(this.account, user)
   }
 
-  /** The request is a watch that waits: no response is being encoded or sent. */
+  /** Marks the request as a waiting watch, for which no response is being encoded or sent. */
   becomeWatch(): void {
     if (this.#isReleased || this.isWatch) return
     this.set('request', 0)
@@ -182,7 +178,7 @@ export class Holding implements Disposable {
     this.#ledger.forgetIdle(this.#user)
   }
 
-  /** Releases everything. No notification is needed when the whole connection is closed. */
+  /** Releases everything. A closed connection needs no notification. */
   revoke(shouldNotify: boolean): void {
     this[Symbol.dispose]()
     if (shouldNotify) this.#onRevoked?.revoked()
@@ -195,7 +191,7 @@ export class Holding implements Disposable {
     if (kind !== 'watch') this.#count(bytes)
   }
 
-  /** Adds to the limited bytes of this holding and of its user, or else of its connection. */
+  /** Adds to the limited bytes of this holding and of its user, or of its connection without one. */
   #count(bytes: number): void {
     const sums = this.#sums
     const before = this.#bytes

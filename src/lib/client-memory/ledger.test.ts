@@ -35,7 +35,7 @@ function opened(ledger: MemoryLedger, now = 0): { account: ConnectionAccount; is
 }
 
 describe('the memory ledger', () => {
-  test('onRefused is called for a user that exceeds a limit, but not for an unauthenticated client', () => {
+  test('calls onRefused for a user that exceeds a limit, but not for an unauthenticated client', () => {
     const ledger = new MemoryLedger(limits)
     const refused: string[] = []
     ledger.onRefused = (user, limit) => refused.push(`${user}: ${limit}`)
@@ -47,7 +47,7 @@ describe('the memory ledger', () => {
     assert.deepEqual(refused, ['ann: user'])
   })
 
-  test('a connection counts for its first user until it is closed', () => {
+  test('counts a connection for its first user until it is closed', () => {
     const ledger = new MemoryLedger(limits)
     const accounts = [1, 2, 3].map(() => opened(ledger).account)
     const ownAll = (): readonly unknown[] =>
@@ -67,7 +67,7 @@ describe('the memory ledger', () => {
     assert.equal(ledger.users, 0)
   })
 
-  test('held bytes are counted by kind until they are released', () => {
+  test('counts held bytes by kind until they are released', () => {
     const ledger = new MemoryLedger(limits)
     const { account } = opened(ledger)
     using holding = account.open(10)
@@ -88,7 +88,7 @@ describe('the memory ledger', () => {
     assert.equal(ledger.held.body, 0)
   })
 
-  test('a user that holds too much is refused on every connection, and other users are not', () => {
+  test('rejects a user that holds too much on every connection, but not other users', () => {
     const ledger = new MemoryLedger(limits)
     const one = opened(ledger).account.open(0)
     assert.equal(one.own('ann'), undefined)
@@ -98,7 +98,7 @@ describe('the memory ledger', () => {
     assert.equal(ledger.refused.user, 1)
   })
 
-  test('bytes that exceed a limit are not charged', () => {
+  test('does not charge bytes that exceed a limit', () => {
     const ledger = new MemoryLedger(limits)
     const holding = opened(ledger).account.open(0)
     assert.equal(holding.own('ann'), undefined)
@@ -107,18 +107,18 @@ describe('the memory ledger', () => {
     assert.equal(holding.hold('body', 200 * KIB), undefined)
   })
 
-  test('a connection has a lower limit until a client has authenticated on it', () => {
+  test('limits a connection more strictly until a client has authenticated on it', () => {
     const ledger = new MemoryLedger(limits)
     const { account } = opened(ledger)
     const first = account.open(60 * KIB)
-    assert.equal(first.passed(), undefined)
-    assert.equal(account.open(60 * KIB).passed(), 'connection')
+    assert.equal(first.exceededLimit(), undefined)
+    assert.equal(account.open(60 * KIB).exceededLimit(), 'connection')
     const known = opened(ledger).account
     assert.equal(known.open(60 * KIB).own('ann'), undefined)
-    assert.equal(known.open(60 * KIB).passed(), undefined)
+    assert.equal(known.open(60 * KIB).exceededLimit(), undefined)
   })
 
-  test('memory of authenticated users does not count for the connection they share', () => {
+  test('does not count memory of authenticated users for the connection they share', () => {
     const ledger = new MemoryLedger(limits)
     const { account, isCut } = opened(ledger)
     for (const user of ['ann', 'bob', 'cid']) {
@@ -132,28 +132,29 @@ describe('the memory ledger', () => {
     assert.deepEqual([isCut(), account.isCut], [false, false])
   })
 
-  test('the unauthenticated connection that holds most is closed when all hold too much together', () => {
+  test('closes the unauthenticated connection that holds most when all together hold too much', () => {
     const ledger = new MemoryLedger(limits)
     const heavy = opened(ledger)
     const light = opened(ledger)
     const newest = opened(ledger)
-    assert.equal(heavy.account.open(80 * KIB).passed(), undefined)
-    assert.equal(light.account.open(60 * KIB).passed(), undefined)
-    assert.equal(newest.account.open(70 * KIB).passed(), undefined)
+    assert.equal(heavy.account.open(80 * KIB).exceededLimit(), undefined)
+    assert.equal(light.account.open(60 * KIB).exceededLimit(), undefined)
+    assert.equal(newest.account.open(70 * KIB).exceededLimit(), undefined)
     assert.deepEqual([heavy.isCut(), light.isCut(), newest.isCut()], [true, false, false])
     assert.equal(ledger.refused.unauthenticated, 1)
   })
 
-  test('a closed connection releases its memory at once, so that no other is closed for it', () => {
+  test('releases the memory of a closed connection immediately, so that no other is closed for it', () => {
     const ledger = new MemoryLedger(limits)
     const heavy = opened(ledger)
     const others = [opened(ledger), opened(ledger), opened(ledger)]
     heavy.account.open(80 * KIB)
-    for (const { account } of others) assert.equal(account.open(40 * KIB).passed(), undefined)
-    assert.equal(others[0]?.account.open(0).passed(), undefined)
+    for (const { account } of others)
+      assert.equal(account.open(40 * KIB).exceededLimit(), undefined)
+    assert.equal(others[0]?.account.open(0).exceededLimit(), undefined)
     assert.deepEqual([heavy.isCut(), heavy.account.isCut, heavy.account.bytes], [true, true, 0])
     assert.equal(ledger.unauthenticatedBytes, ledger.totalBytes)
-    for (const { account } of others) assert.equal(account.open(0).passed(), undefined)
+    for (const { account } of others) assert.equal(account.open(0).exceededLimit(), undefined)
     assert.deepEqual(
       others.map(({ isCut }) => isCut()),
       [false, false, false],
@@ -161,7 +162,7 @@ describe('the memory ledger', () => {
     assert.equal(ledger.refused.unauthenticated, 1)
   })
 
-  test('unauthenticated requests on an authenticated connection are cancelled, and it stays open', () => {
+  test('cancels unauthenticated requests on an authenticated connection, which stays open', () => {
     const ledger = new MemoryLedger(limits)
     const shared = opened(ledger)
     const authenticated = shared.account.open(0)
@@ -171,16 +172,16 @@ describe('the memory ledger', () => {
     for (let index = 0; index < 10; index++) {
       const holding = shared.account.open(5 * KIB)
       holding.onRevoked = { revoked: () => cancelled.push(index) }
-      assert.equal(holding.passed(), undefined)
+      assert.equal(holding.exceededLimit(), undefined)
     }
     const small = opened(ledger)
-    assert.equal(small.account.open(50 * KIB).passed(), undefined)
+    assert.equal(small.account.open(50 * KIB).exceededLimit(), undefined)
     assert.deepEqual([cancelled.length, shared.isCut(), small.isCut()], [10, false, false])
     assert.equal(ledger.heldBy('ann'), 66 * KIB)
     assert.equal(ledger.unauthenticatedBytes, 66 * KIB)
   })
 
-  test('all memory is released in the end, whatever the order of requests', () => {
+  test('releases all memory in the end, whatever the order of requests', () => {
     const ledger = new MemoryLedger({ ...limits, unauthenticatedBytes: 200 * KIB })
     const accounts: ConnectionAccount[] = []
     const open: Disposable[] = []
@@ -189,7 +190,7 @@ describe('the memory ledger', () => {
       const holding = account.open(random(20 * KIB))
       open.push(holding)
       if (random(3) === 0) holding.own(`user-${random(3)}`)
-      else holding.passed()
+      else holding.exceededLimit()
       if (random(4) === 0) holding.becomeWatch()
       holding.hold('response', random(30 * KIB))
     }
@@ -207,7 +208,7 @@ describe('the memory ledger', () => {
     assert.equal(ledger.sums.unidentified, undefined)
   })
 
-  test('a burst of unauthenticated connections is reduced to the limit after a few seconds', () => {
+  test('reduces a burst of unauthenticated connections to the limit after a few seconds', () => {
     const ledger = new MemoryLedger(limits)
     const all = Array.from({ length: 50 }, (_, now) => opened(ledger, now))
     assert.equal(ledger.unauthenticatedConnections, 50)
@@ -218,7 +219,7 @@ describe('the memory ledger', () => {
     assert.equal(all.filter(({ isCut }) => isCut()).length, 47)
   })
 
-  test('the oldest of too many unauthenticated connections is closed, unless it is young', () => {
+  test('closes the oldest of too many unauthenticated connections, unless it is young', () => {
     const ledger = new MemoryLedger(limits)
     const all = [0, 1, 2, 3].map((now) => opened(ledger, now))
     assert.deepEqual(
@@ -238,20 +239,20 @@ describe('the memory ledger', () => {
     assert.equal(all[3]?.isCut(), true)
   })
 
-  test('a connection that is closed for a new one is counted', () => {
+  test('counts a connection that is closed for a new one', () => {
     const ledger = new MemoryLedger(limits)
     const all = [0, 1, 2].map((now) => opened(ledger, now))
-    assert.equal(ledger.hasRoom('', 1999), false)
-    assert.equal(ledger.hasRoom('', 2000), true)
+    assert.equal(ledger.canAccept('', 1999), false)
+    assert.equal(ledger.canAccept('', 2000), true)
     assert.equal(all[0]?.isCut(), true)
     assert.equal(ledger.refused['unauthenticated-connections'], 1)
     opened(ledger, 2000)
     assert.equal(all[1]?.account.open(0).own('ann'), undefined)
-    assert.equal(ledger.hasRoom('', 2000), true)
+    assert.equal(ledger.canAccept('', 2000), true)
     assert.equal(all[1]?.isCut(), false)
   })
 
-  test('users that hold little are served above the total limit, and others are not', () => {
+  test('serves users that hold little above the total limit, but not others', () => {
     const ledger = new MemoryLedger(limits)
     for (const user of ['a', 'b', 'c', 'd']) {
       const holding = opened(ledger).account.open(0)
@@ -264,7 +265,7 @@ describe('the memory ledger', () => {
     assert.equal(opened(ledger).account.open(0).own('a'), 'total')
   })
 
-  test('idle users are removed by the sweep, and at once when there are many', () => {
+  test('removes idle users in the sweep, or immediately when there are many', () => {
     const ledger = new MemoryLedger()
     const { account } = opened(ledger)
     using kept = account.open(0)
@@ -279,17 +280,17 @@ describe('the memory ledger', () => {
     assert.ok(ledger.heldBy('kept') > 0)
   })
 
-  test('the total limit does not apply to an unauthenticated request', () => {
+  test('does not apply the total limit to an unauthenticated request', () => {
     const ledger = new MemoryLedger({ ...limits, userBytes: 10_000 * KIB })
     const holding = opened(ledger).account.open(0)
     assert.equal(holding.own('ann'), undefined)
     holding.set('body', 2000 * KIB)
     const next = opened(ledger).account.open(0)
-    assert.equal(next.passed(), undefined)
+    assert.equal(next.exceededLimit(), undefined)
     assert.equal(next.own('bob'), 'total')
   })
 
-  test('a waiting watch is counted as held but not limited in bytes', () => {
+  test('counts a waiting watch without limiting it in bytes', () => {
     const ledger = new MemoryLedger(limits)
     const { account } = opened(ledger)
     for (let index = 0; index < 100; index++) {
@@ -302,7 +303,7 @@ describe('the memory ledger', () => {
     assert.equal(ledger.heldBy('ann'), 0)
   })
 
-  test('the default limits have room for all watches that the default numbers of watches allow', () => {
+  test('allows all watches of the default number of watches by the default limits', () => {
     const ledger = new MemoryLedger()
     const watch = (user: string, account: ConnectionAccount): void => {
       const holding = account.open(2 * KIB)
@@ -335,13 +336,13 @@ function randomIntegers(seed: number): (below: number) => number {
 }
 
 describe('connections of all users', () => {
-  test('a user gets no more than are still free, so that others always find some', () => {
+  test('are given to a user only up to as many as are still free', () => {
     const ledger = new MemoryLedger({ ...DEFAULT_LEDGER_LIMITS, connections: 12 })
     const open = (user: string): boolean => {
       const account = ledger.connection(() => {})
       using holding = account.open(0)
       const isServed = holding.own(user) === undefined
-      // As the listener does with a connection that was refused.
+      // The listener does this with a rejected connection.
       if (!isServed) account.close()
       return isServed
     }

@@ -1,9 +1,9 @@
 /**
- * Accounts for the memory that is held for clients, in bytes: by connection, by user and in total.
- * Every request has a holding. Its bytes count in total, and for its connection and for all
- * unauthenticated clients together until the request is authenticated, then for its user.
+ * Accounts for the memory held for clients, in bytes: by connection, by user and in total. Every
+ * request has a holding. Its bytes count towards the total and, until the request is authenticated,
+ * towards its connection and all unauthenticated clients; after that, towards its user.
  *
- * The figures are estimates: the bytes that were sent, and a fixed amount per request.
+ * The figures are estimates: the bytes sent, and a fixed amount per request.
  */
 
 import { ConnectionAccount } from './connection-account.ts'
@@ -12,18 +12,18 @@ import { type Account, HELD_LIMITS, type HeldLimit, type Sums, type User } from 
 import { UnidentifiedConnections } from './unidentified.ts'
 
 export interface LedgerLimits {
-  /** For unauthenticated requests on one connection on which a client has authenticated. */
+  /** Unauthenticated requests on one connection on which a client has authenticated. */
   readonly connectionBytes: number
-  /** For one connection on which no client has authenticated. */
+  /** Requests on one connection on which no client has authenticated. */
   readonly unauthenticatedConnectionBytes: number
-  /** For all unauthenticated requests together. */
+  /** All unauthenticated requests together. */
   readonly unauthenticatedBytes: number
   /** Connections on which no client has authenticated, counted from the start of the handshake. */
   readonly unauthenticatedConnections: number
   readonly userBytes: number
   /**
    * Connections on which a user has authenticated. Each takes some 80 KiB, which are not charged. A
-   * user gets no more than as many as are still free, so that a few users cannot take all.
+   * user may hold at most as many as are still free, so that a few users cannot take all.
    */
   readonly connections: number
   readonly userConnections: number
@@ -59,11 +59,11 @@ export const NO_LEDGER_LIMITS: LedgerLimits = {
   totalBytes: Number.POSITIVE_INFINITY,
 }
 
-/** Above the total limit, users that hold less than this part of it are still served. */
+/** Above the total limit, users that hold less than this fraction of it are still served. */
 const SMALL_USER_PART = 1 / 16
-/** Above this multiple of the total limit, the requests of all users are refused. */
+/** Above this multiple of the total limit, requests of all users are rejected. */
 const TOTAL_OVERRUN = 1.25
-/** With more users than this, idle users are removed at once. */
+/** With more users than this, idle users are removed immediately. */
 const IDLE_USERS_MAX = 1000
 
 /** One per replica. */
@@ -80,11 +80,11 @@ export class MemoryLedger {
     HeldLimit,
     number
   >
-  /** Users that hold memory or connections, and users that became idle since the last sweep. */
+  /** Users that hold memory or connections, or became idle since the last sweep. */
   readonly #users = new Map<string, User>()
   readonly #unidentified: UnidentifiedConnections
   #identified = 0
-  /** Called when a request of this user is refused because of a limit. */
+  /** Called when a limit rejects a request of this user. */
   onRefused: (user: string, limit: HeldLimit) => void = () => {}
 
   constructor(limits: LedgerLimits = DEFAULT_LEDGER_LIMITS) {
@@ -106,7 +106,7 @@ export class MemoryLedger {
     return this.#unidentified.size
   }
 
-  /** Of all kinds that are limited. */
+  /** Bytes of all limited kinds. */
   get totalBytes(): number {
     return this.sums.total
   }
@@ -119,7 +119,7 @@ export class MemoryLedger {
     return this.#users.size
   }
 
-  /** Connections on which a user has authenticated. */
+  /** Number of connections on which a user has authenticated. */
   get identifiedConnections(): number {
     return this.#identified
   }
@@ -128,9 +128,9 @@ export class MemoryLedger {
     return this.#users.get(user)?.bytes ?? 0
   }
 
-  /** Whether a connection from this address may be accepted; another may be closed for it. */
-  hasRoom(address: string, now: number = performance.now()): boolean {
-    return this.#unidentified.hasRoom(address, now)
+  /** Whether a connection from this address may be accepted; may close another one for it. */
+  canAccept(address: string, now: number = performance.now()): boolean {
+    return this.#unidentified.canAccept(address, now)
   }
 
   /** Counts a connection that was closed because it waited too long to be accepted. */
@@ -139,7 +139,7 @@ export class MemoryLedger {
   }
 
   /**
-   * The account of a new connection; `cut` closes the connection at once. `onKnown` is called when
+   * The account of a new connection. `cut` closes the connection immediately; `onKnown` is called when
    * a client authenticates on it, and when it is closed.
    */
   connection(
@@ -186,8 +186,8 @@ export class MemoryLedger {
   }
 
   /**
-   * @internal Idle users are kept until the sweep, because most return at once, and to delete and
-   * add an entry would be most of the cost of a request here.
+   * @internal Idle users usually stay until the sweep, since most return soon, and deleting and adding
+   * an entry would be most of the cost of a request here.
    */
   forgetIdle(user: User): void {
     if (isIdle(user) && this.#users.size > IDLE_USERS_MAX) this.#users.delete(user.name)
@@ -214,7 +214,7 @@ export class MemoryLedger {
     this.forgetIdle(user)
   }
 
-  /** @internal The limit that is exceeded now, if any. */
+  /** @internal */
   exceededLimit(account: Account, user: User | undefined): HeldLimit | undefined {
     const limit =
       user === undefined ? this.#exceededUnauthenticated(account) : this.#exceededBy(user)
@@ -237,7 +237,7 @@ export class MemoryLedger {
     return isSmall && sums.total <= limits.totalBytes * TOTAL_OVERRUN ? undefined : 'total'
   }
 
-  /** Ignores the total: the request may still turn out to be from a user that holds little. */
+  /** Ignores the total, since the request may turn out to be from a user that holds little. */
   #exceededUnauthenticated(account: Account): HeldLimit | undefined {
     if (account.bytes > account.bytesMax) return 'connection'
     while (this.sums.unauthenticated > this.limits.unauthenticatedBytes) {
@@ -247,9 +247,9 @@ export class MemoryLedger {
   }
 
   /**
-   * Closes the connection that holds most. Refusing the newest request instead would hit the next
-   * client and not the cause. The length of the list is bounded by the limit, and each scan of it
-   * removes one account.
+   * Closes the connection that holds most. Rejecting the newest request instead would hit the next
+   * client rather than the cause. The limit bounds the length of the list, and each scan removes one
+   * account.
    */
   #cutHeaviest(): boolean {
     let heaviest: Account | undefined

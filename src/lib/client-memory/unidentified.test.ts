@@ -19,54 +19,54 @@ function start() {
 }
 
 describe('unidentified connections', () => {
-  test('new connections are accepted up to the limit', () => {
+  test('are accepted up to the limit', () => {
     const { all, open, cut } = start()
     for (let n = 0; n < MAX; n++) {
-      assert.ok(all.hasRoom('a', n))
+      assert.ok(all.canAccept('a', n))
       open(`${n}`, n)
     }
-    assert.equal(all.hasRoom('a', MAX), false)
+    assert.equal(all.canAccept('a', MAX), false)
     assert.deepEqual([all.size, cut], [MAX, []])
   })
 
-  test('old connections are closed for new ones, the oldest first', () => {
+  test('are closed for new ones when they are old, oldest first', () => {
     const { all, open, cut, counted } = start()
     for (let n = 0; n < MAX; n++) open(`${n}`, n)
-    assert.equal(all.hasRoom('a', 1999), false)
-    assert.equal(all.hasRoom('a', 2000), true)
+    assert.equal(all.canAccept('a', 1999), false)
+    assert.equal(all.canAccept('a', 2000), true)
     open('a', 2000)
-    assert.equal(all.hasRoom('a', 2000), false)
-    assert.equal(all.hasRoom('a', 2001), true)
+    assert.equal(all.canAccept('a', 2000), false)
+    assert.equal(all.canAccept('a', 2001), true)
     assert.deepEqual([cut, counted()], [['0 0', '1 1'], 2])
   })
 
-  test('young connections of an address with most of them are closed for an address with few', () => {
+  test('are closed while young if their address has most of them and the new one has few', () => {
     const { all, open, cut } = start()
     open('other', 0)
     for (let n = 1; n < MAX; n++) open('large', n)
-    assert.equal(all.hasRoom('large', 20), false)
-    assert.equal(all.hasRoom('probe', 20), true)
+    assert.equal(all.canAccept('large', 20), false)
+    assert.equal(all.canAccept('probe', 20), true)
     open('probe', 20)
-    assert.equal(all.hasRoom('probe', 20), true)
+    assert.equal(all.canAccept('probe', 20), true)
     open('probe', 20)
-    assert.equal(all.hasRoom('probe', 20), false, 'its share is used up')
+    assert.equal(all.canAccept('probe', 20), false, 'its share is used up')
     assert.deepEqual(cut, ['large 1', 'large 2'])
   })
 
-  test('young connections are kept while no address has most of them', () => {
+  test('stay open while young if no address has most of them', () => {
     const { all, open, cut } = start()
     for (let n = 0; n < MAX; n++) open(n % 2 === 0 ? 'a' : 'b', n)
-    assert.equal(all.hasRoom('probe', 20), false)
+    assert.equal(all.canAccept('probe', 20), false)
     assert.deepEqual(cut, [])
   })
 
-  test('deleted connections are not counted any more', () => {
+  test('are no longer counted when deleted', () => {
     const { all, open } = start()
     const opened = Array.from({ length: MAX }, (_, n) => open('a', n))
     for (const connection of [...opened, ...opened]) all.delete(connection)
     assert.equal(all.size, 0)
     for (let n = 0; n < MAX; n++) open('b', n)
-    assert.equal(all.hasRoom('b', 0), false, 'the address b has all connections')
-    assert.equal(all.hasRoom('a', 0), true)
+    assert.equal(all.canAccept('b', 0), false, 'the address b has all connections')
+    assert.equal(all.canAccept('a', 0), true)
   })
 })

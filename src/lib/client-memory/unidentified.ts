@@ -1,15 +1,15 @@
 /** Limits the connections on which no client has authenticated, and decides which are closed. */
 
-/** A younger connection is kept, so that its client can send a request; see LARGE_PART. */
+/** A younger connection is not closed, so that its client can send a request; see LARGE_PART. */
 const MS_MIN = 2000
 /** An address with a smaller share of the limit may displace a connection of a large one. */
 const SMALL_PART = 1 / 8
-/** An address with a larger share of the limit loses connections, also young ones. */
+/** An address with a larger share of the limit loses connections, even young ones. */
 const LARGE_PART = 1 / 2
 
 export interface Unidentified {
   readonly since: number
-  /** Of the client. */
+  /** The client's address. */
   readonly address: string
   cut(): void
 }
@@ -21,7 +21,7 @@ export class UnidentifiedConnections {
   readonly #all = new Set<Unidentified>()
   readonly #byAddress = new Map<string, number>()
 
-  /** `onCut` is called for each connection that is closed because there are too many. */
+  /** Calls `onCut` for each connection that is closed because there are too many. */
   constructor(max: number, onCut: () => void) {
     this.#max = max
     this.#onCut = onCut
@@ -41,11 +41,11 @@ export class UnidentifiedConnections {
   }
 
   /**
-   * Whether one more connection may be accepted. At the limit, an old connection is closed for it,
-   * or one of an address that holds most of them. So neither silent connections nor a burst from
-   * one address can lock out other clients.
+   * Whether one more connection may be accepted. At the limit, an old connection is closed for it, or
+   * one of an address that holds most of them, so that neither silent connections nor a burst from one
+   * address can lock out other clients.
    */
-  hasRoom(address: string, now: number): boolean {
+  canAccept(address: string, now: number): boolean {
     if (this.#all.size < this.#max) return true
     const [oldest] = this.#all
     const isOld = oldest !== undefined && now - oldest.since >= MS_MIN

@@ -16,14 +16,14 @@ describe('readBounded', () => {
   })
   after(() => rm(folder, { recursive: true }))
 
-  test('a file is read when only its owner and group can write it', async () => {
+  test('reads a file that only its owner and group can write', async () => {
     for (const mode of [0o400, 0o600, 0o640, 0o644, 0o664]) {
       await chmod(file, mode)
       assert.equal(String(await readBounded(file, 4)), 'text')
     }
   })
 
-  test('a file that every user of the host can write is refused, with the remedy', async () => {
+  test('rejects a file that every user of the host can write, with the remedy', async () => {
     await chmod(file, 0o646)
     await assert.rejects(readBounded(file, 4), {
       message: `${file} can be written by every user of this host (mode 0646): chmod o-w it`,
@@ -31,23 +31,23 @@ describe('readBounded', () => {
     await chmod(file, 0o600)
   })
 
-  test('a file that is too long and a folder are refused', async () => {
+  test('rejects a file that is too long, and a folder', async () => {
     await assert.rejects(readBounded(file, 3), /is larger than 3 bytes/)
     await assert.rejects(readBounded(folder, 3), /is not a file/)
   })
 
-  test('a file that is longer than its stat size is not read beyond the limit', async () => {
+  test('does not read a file that is longer than its stat size beyond the limit', async () => {
     assert.equal((await stat('/proc/self/maps')).size, 0)
     await assert.rejects(readBounded('/proc/self/maps', 10), /is larger than 10 bytes/)
   })
 
-  test('a pipe is refused at once, also without a writer', async () => {
+  test('rejects a pipe immediately, even without a writer', async () => {
     const pipe = join(folder, 'refused')
     execFileSync('mkfifo', ['-m', '600', pipe])
     await assert.rejects(readBounded(pipe, 10), /is not a file/)
   })
 
-  test('a mode is printed in the notation of chmod', () => {
+  test('modeText prints a mode in the notation of chmod', () => {
     assert.equal(modeText(0o100600), '0600')
     assert.equal(modeText(0o41777), '1777')
   })
@@ -81,13 +81,13 @@ describe('readPem', () => {
     await assert.rejects(areFiles([join(folder, 'nowhere')]), { code: 'ENOENT' })
   })
 
-  test('a pipe is read to its end, in several pieces', async () => {
+  test('reads a pipe to its end, in several pieces', async () => {
     assert.equal(String(await throughPipe('pem')), 'pem')
     const long = 'pem\n'.repeat(60_000)
     assert.equal(String(await throughPipe(long)), long)
   })
 
-  test('a file or a pipe that is too long for certificates is refused', async () => {
+  test('rejects a file or a pipe that is too long for certificates', async () => {
     const file = join(folder, 'file')
     await writeFile(file, Buffer.alloc(pemBytesMax + 1), { mode: 0o600 })
     await assert.rejects(readPem(file), /file is larger than 1048576 bytes/)

@@ -8,8 +8,8 @@ export const pemBytesMax: number = 1024 * 1024
 
 /**
  * Reads a file that an operator configured. Rejects, with the path in the message, when the file is
- * too long, is not a regular file, or can be written by every user of the host. A pipe is refused,
- * because such files are read again while the server runs and a pipe can be read only once.
+ * too long, is not a regular file, or is writable by every user of the host. A pipe is rejected because
+ * such files are read again while the server runs, and a pipe can be read only once.
  */
 export async function readBounded(path: string, bytesMax: number): Promise<Buffer> {
   // Without O_NONBLOCK, opening a pipe would wait for a writer.
@@ -21,8 +21,8 @@ export async function readBounded(path: string, bytesMax: number): Promise<Buffe
 }
 
 /**
- * Reads a certificate or key. It may also come from a pipe or from a slow mount. A file that every
- * user of the host can write is refused.
+ * Reads a certificate or key, which may also come from a pipe or a slow mount. Rejects a file that
+ * every user of the host can write.
  */
 export async function readPem(path: string): Promise<Buffer> {
   await using file = await open(path)

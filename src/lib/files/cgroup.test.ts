@@ -20,7 +20,7 @@ async function limitIn(files: Readonly<Record<string, string>>): Promise<number 
   }
 }
 
-test('version 2: the smallest limit of the group and of those around it', async () => {
+test('cgroup version 2: returns the smallest limit of the group and its ancestors', async () => {
   const table = { 'proc/cgroup': '0::/kubepods/pod1/c1\n' }
   const inner = { 'sys/kubepods/pod1/c1/memory.max': 'max\n' }
   assert.equal(await limitIn({ ...table, ...inner }), undefined)
@@ -30,7 +30,7 @@ test('version 2: the smallest limit of the group and of those around it', async 
   assert.equal(await limitIn({ ...table, ...both }), 268435456)
 })
 
-test('version 2 in a container: the group is the root that it sees', async () => {
+test('cgroup version 2 in a container: treats the visible root as the group', async () => {
   const files = { 'proc/cgroup': '0::/\n', 'sys/memory.max': '1073741824\n' }
   assert.equal(await limitIn(files), 1073741824)
   // The path may be that of the host, of which the container sees nothing.
@@ -38,7 +38,7 @@ test('version 2 in a container: the group is the root that it sees', async () =>
   assert.equal(await limitIn(host), 1073741824)
 })
 
-test('version 1: the hierarchy of memory, also beside version 2', async () => {
+test('cgroup version 1: reads the memory hierarchy, even beside version 2', async () => {
   const table = { 'proc/cgroup': '5:devices:/\n4:cpu,memory:/docker/c1\n0::/\n' }
   const root = { 'sys/memory/memory.limit_in_bytes': UNLIMITED_V1 }
   assert.equal(await limitIn({ ...table, ...root }), undefined)
@@ -46,7 +46,7 @@ test('version 1: the hierarchy of memory, also beside version 2', async () => {
   assert.equal(await limitIn({ ...table, ...root, ...own }), 536870912)
 })
 
-test('without control groups, or with files that make no sense, there is no limit', async () => {
+test('returns no limit without control groups or with invalid files', async () => {
   assert.equal(await limitIn({}), undefined)
   assert.equal(await limitIn({ 'proc/cgroup': 'nonsense\n\n' }), undefined)
   const odd = { 'proc/cgroup': '0::/\n', 'sys/memory.max': 'many\n' }

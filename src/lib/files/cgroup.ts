@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Where the kernel shows the process and the control groups; another folder in tests. */
+/** Where the kernel exposes the process and its control groups; overridden in tests. */
 export interface CgroupFolders {
   readonly proc: string
   readonly cgroups: string
@@ -9,14 +9,14 @@ export interface CgroupFolders {
 
 const HOST: CgroupFolders = { proc: '/proc/self', cgroups: '/sys/fs/cgroup' }
 
-/** Control groups are nested a few levels deep; more is a mistake of the reader. */
+/** Control groups are nested only a few levels deep. */
 const levelsMax = 64
 
 /**
- * The bytes of memory that the control groups of this process allow, the smallest of its group and of
- * the groups around it; undefined without a limit. Both versions of control groups are read: in
- * version 2 the memory of a group is beside everything else, in version 1 in a hierarchy of its own,
- * and a machine may have both. Inside a container the root that is visible is the container's group.
+ * The memory limit in bytes of this process's control group and its ancestors, whichever is smallest;
+ * undefined without a limit. Reads both versions of control groups, since a machine may have both:
+ * version 2 has one hierarchy for everything, version 1 a separate one for memory. Inside a container,
+ * the visible root is the container's group.
  */
 export function cgroupMemoryLimit(folders: CgroupFolders = HOST): number | undefined {
   const table = textOf(join(folders.proc, 'cgroup'))
@@ -33,7 +33,7 @@ export function cgroupMemoryLimit(folders: CgroupFolders = HOST): number | undef
   return limits.length === 0 ? undefined : Math.min(...limits)
 }
 
-/** The limits of a group and of all groups around it, up to the root. */
+/** The limits of a group and all its ancestors, up to the root. */
 function limitsUpFrom(root: string, path: string, file: string): readonly number[] {
   const names = path.split('/').filter((name) => name !== '' && name !== '..')
   const limits: number[] = []
@@ -45,10 +45,10 @@ function limitsUpFrom(root: string, path: string, file: string): readonly number
   return limits
 }
 
-/** Version 1 has no word for no limit, but a number near this one, rounded down to whole pages. */
+/** Version 1 expresses "no limit" as a number near this one, rounded down to whole pages. */
 const unlimited = 2 ** 62
 
-/** Undefined for a file that does not exist or may not be read. */
+/** Undefined for a file that does not exist or cannot be read. */
 function textOf(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8')

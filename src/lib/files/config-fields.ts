@@ -1,14 +1,14 @@
 /**
- * Reads the fields of a configuration file that was parsed as YAML or JSON. Errors have the path of
- * the field, such as `clusters[2].mirror.deletes`, and say what to write instead.
+ * Reads the fields of a configuration file that was parsed as YAML or JSON. Errors name the path of
+ * the field, such as `clusters[2].mirror.deletes`.
  */
 import { isObject, type Json, type JsonObject, memberOf } from '../json.ts'
 import { yamlDocuments } from '../text/yaml-documents.ts'
 
-/** How much of a wrong value an error quotes. */
+/** How much of an invalid value an error quotes. */
 const SHOWN_MAX = 80
 
-/** The only document of a file, which must have this version, or one of these, and this kind. */
+/** Must be a single document of this kind and one of these versions. */
 export function configurationIn(
   text: string,
   {
@@ -31,17 +31,23 @@ export function configurationIn(
   return value
 }
 
+/** An error whose message begins with where it happened: a path or a field. */
+export function errorIn(where: string, cause: unknown): Error {
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new Error(`${where}: ${why}`, { cause })
+}
+
 export function mistake(field: string, why: string): Error {
   return new Error(field === '' ? why : `${field}: ${why}`)
 }
 
 /** Unknown fields are errors: a misspelt one would otherwise be a setting without effect. */
 export function objectOf(value: Json, at: string, names: readonly string[]): JsonObject {
-  if (!isObject(value)) throw mistake(at, 'must be a mapping, such as {}')
+  if (!isObject(value)) throw mistake(at, 'must be a mapping (key: value)')
   const unknown = Object.keys(value).find((name) => !names.includes(name))
   if (unknown !== undefined) {
     const field = fieldOf(at, unknown.slice(0, SHOWN_MAX))
-    throw mistake(field, `unknown field, known are ${names.join(', ')}`)
+    throw mistake(field, `unknown field; known fields are ${names.join(', ')}`)
   }
   return value
 }
@@ -53,17 +59,21 @@ export function listOf(tree: JsonObject, name: string, at: string, max: number):
   return value
 }
 
-/** Undefined when it is missing; a value that is there must not be empty. */
+/** Undefined when it is missing. Rejects an empty string. */
 export function textOf(tree: JsonObject, name: string, at: string): string | undefined {
   const value = memberOf(tree, name)
-  if (value === undefined) return undefined
-  if (typeof value !== 'string' || value === '') {
-    throw mistake(fieldOf(at, name), `${shown(value)} is not a text: put one in quotes`)
-  }
-  return value
+  return value === undefined ? undefined : checkedText(value, fieldOf(at, name))
 }
 
-/** The first one is the default. */
+/** Rejects an empty string, too. */
+export function checkedText(value: Json, field: string): string {
+  if (value === '') throw mistake(field, 'must not be empty')
+  if (typeof value === 'string') return value
+  if (typeof value === 'object') throw mistake(field, 'must be a string')
+  throw mistake(field, `${shown(value)} is not a string: put it in quotes`)
+}
+
+/** The first of `values` is the default. */
 export function oneOf<T extends string>(
   tree: JsonObject,
   name: string,

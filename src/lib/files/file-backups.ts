@@ -7,13 +7,13 @@ import { createGzip } from 'node:zlib'
 
 const MODE = 0o600
 const COMPRESSED = '.gz'
-/** The suffix of a file that is being compressed, or whose compression was interrupted. */
+/** The suffix of a file that is being compressed or whose compression was interrupted. */
 const UNFINISHED = '.tmp'
 
 export interface BackupLimits {
-  /** 0 keeps any number. */
+  /** 0 for no limit. */
   readonly backupsMax: number
-  /** 0 keeps them for ever. */
+  /** 0 for no limit. */
   readonly backupAgeMsMax: number
   readonly compress: boolean
 }
@@ -43,7 +43,7 @@ interface Backup {
   readonly at: number
 }
 
-/** The newest first. */
+/** Newest first. */
 function backupsAmong(names: readonly string[], path: string): readonly Backup[] {
   const { prefix, extension } = partsOf(path)
   const backups: Backup[] = []

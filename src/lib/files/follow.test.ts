@@ -7,7 +7,7 @@ interface Value {
 }
 
 describe('follow', () => {
-  test('a new value is reported once, and a problem once while it lasts', async (context) => {
+  test('reports a new value once, and a problem once while it lasts', async (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     const first: Value = { text: 'first' }
     const second: Value = { text: 'second' }
@@ -50,7 +50,7 @@ describe('follow', () => {
     assert.deepEqual(await polls(() => first, 1), [])
   })
 
-  test('files that can be used again are reported, with the old or with new content', async (context) => {
+  test('reports files that are valid again, with old or new content', async (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     const seen: string[] = []
     let found: () => string = () => 'old'
@@ -59,8 +59,8 @@ describe('follow', () => {
       load: async () => found(),
       onChange: (now) => seen.push(`changed to ${now}`),
       onProblem: (problem) => seen.push(String(problem)),
-      onMended: () => seen.push('mended'),
-      onLook: (isUsable) => seen.push(isUsable ? 'good' : 'bad'),
+      onRecovered: () => seen.push('recovered'),
+      onPoll: (isUsable) => seen.push(isUsable ? 'good' : 'bad'),
     })
     const poll = async (next: () => string): Promise<string[]> => {
       found = next
@@ -75,14 +75,14 @@ describe('follow', () => {
     assert.deepEqual(await poll(() => 'old'), ['good'])
     assert.deepEqual(await poll(fail), ['Error: broken', 'bad'])
     assert.deepEqual(await poll(fail), ['bad'])
-    assert.deepEqual(await poll(() => 'old'), ['mended', 'good'])
+    assert.deepEqual(await poll(() => 'old'), ['recovered', 'good'])
     assert.deepEqual(await poll(() => 'old'), ['good'])
     assert.deepEqual(await poll(fail), ['Error: broken', 'bad'])
     assert.deepEqual(await poll(() => 'new'), ['changed to new', 'good'])
     follower.stop()
   })
 
-  test('a value that cannot be applied is a problem like a file that cannot be read', async (context) => {
+  test('reports a value that cannot be applied as a problem', async (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     const seen: string[] = []
     let isRefused = true
@@ -94,8 +94,8 @@ describe('follow', () => {
         seen.push(`changed to ${now}`)
       },
       onProblem: (problem) => seen.push(String(problem)),
-      onMended: () => seen.push('mended'),
-      onLook: (isUsable) => seen.push(isUsable ? 'good' : 'bad'),
+      onRecovered: () => seen.push('recovered'),
+      onPoll: (isUsable) => seen.push(isUsable ? 'good' : 'bad'),
     })
     const poll = async (): Promise<void> => {
       context.mock.timers.tick(1000)
@@ -110,7 +110,7 @@ describe('follow', () => {
   })
 
   for (const outcome of ['a new value', 'a problem']) {
-    test(`a poll in progress at the stop does not report ${outcome}`, async (context) => {
+    test(`does not report ${outcome} of a poll in progress after stop`, async (context) => {
       context.mock.timers.enable({ apis: ['setInterval'] })
       const { promise, resolve, reject } = Promise.withResolvers<Value>()
       const reports: unknown[] = []
@@ -119,7 +119,7 @@ describe('follow', () => {
         load: () => promise,
         onChange: (found) => reports.push(found),
         onProblem: (problem) => reports.push(problem),
-        onLook: (isUsable) => reports.push(isUsable),
+        onPoll: (isUsable) => reports.push(isUsable),
       })
       context.mock.timers.tick(1000)
       follower.stop()
@@ -130,7 +130,7 @@ describe('follow', () => {
     })
   }
 
-  test('a poll does not start while another is in progress', async (context) => {
+  test('does not start a poll while another is in progress', async (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     const polls: PromiseWithResolvers<number>[] = []
     const follower = follow({

@@ -7,23 +7,23 @@ export interface Followed<T> {
   readonly load: (current: T) => Promise<T>
   /** Applies a new value. An error that it throws is reported to `onProblem`. */
   readonly onChange: (found: T) => void
-  /** The files cannot be used as they are. Called once for each different problem. */
+  /** Called when the files are invalid, once for each different problem. */
   readonly onProblem: (problem: unknown) => void
-  /** After a problem, the files again have the content in use. A new value goes to `onChange`. */
-  readonly onMended?: () => void
-  readonly onLook?: OnLook | undefined
-  /** The time between two polls; one second by default. */
+  /** Called when, after a problem, the files again have the content in use. */
+  readonly onRecovered?: () => void
+  readonly onPoll?: OnPoll | undefined
+  /** Time between two polls. Default: one second. */
   readonly intervalMs?: number
 }
 
-/** Called after each poll: whether the content of the files is in use, and whether it is new. */
-export type OnLook = (isUsable: boolean, hasChanged: boolean) => void
+/** Called after each poll with whether the content of the files is in use and whether it is new. */
+export type OnPoll = (isUsable: boolean, hasChanged: boolean) => void
 
 /**
- * Polls files and reports a new value when their content has changed. Polling is more
- * reliable than notifications of the file system, which stop when a mounted secret is replaced by
- * switching a symbolic link. While the files cannot be used, the value in use is kept. After `stop`
- * nothing is reported, not even the result of a poll in progress.
+ * Polls files and reports a new value when their content has changed. Polling is more reliable than
+ * file-system notifications, which stop when a mounted secret is replaced by switching a symbolic
+ * link. While the files are invalid, the current value stays in use. Nothing is reported after `stop`,
+ * not even the result of a poll in progress.
  */
 export function follow<T>(followed: Followed<T>): { stop(): void } {
   let current = followed.inUse
@@ -37,7 +37,7 @@ export function follow<T>(followed: Followed<T>): { stop(): void } {
       if (isStopped) return
       hasChanged = found !== current
       if (hasChanged) followed.onChange(found)
-      else if (reported !== '') followed.onMended?.()
+      else if (reported !== '') followed.onRecovered?.()
       current = found
       reported = ''
     } catch (problem) {
@@ -46,7 +46,7 @@ export function follow<T>(followed: Followed<T>): { stop(): void } {
       if (String(problem) !== reported) followed.onProblem(problem)
       reported = String(problem)
     }
-    followed.onLook?.(reported === '', hasChanged)
+    followed.onPoll?.(reported === '', hasChanged)
   }
   const timer = setInterval(() => {
     if (isBusy) return

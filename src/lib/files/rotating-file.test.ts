@@ -49,7 +49,7 @@ const backups = async (): Promise<string[]> =>
 describe('rotating file', () => {
   beforeEach(makeFolder)
 
-  test('lines are appended to an existing file, which only its owner can read', async () => {
+  test('appends lines to an existing file that only its owner can read', async () => {
     const file = await opened()
     await file.append(bytes('one\n'))
     await file.close()
@@ -60,14 +60,14 @@ describe('rotating file', () => {
     assert.equal((await stat(path)).mode & 0o777, 0o600)
   })
 
-  test('missing folders are created', async () => {
+  test('creates missing folders', async () => {
     path = join(folder, 'a/b/audit.log')
     await (await opened()).close()
     assert.equal((await stat(path)).size, 0)
     assert.equal((await stat(join(folder, 'a'))).mode & 0o777, 0o700)
   })
 
-  test('a full file is renamed with its time, and no file exceeds the maximum length', async () => {
+  test('renames a full file with its time, and no file exceeds the maximum length', async () => {
     const file = await opened()
     const lines = Array.from({ length: 30 }, (_, index) => `${String(index).padStart(29, '0')}\n`)
     for (const line of lines) await file.append(bytes(line))
@@ -87,7 +87,7 @@ describe('rotating file', () => {
     }
   })
 
-  test('a line that is longer than the maximum gets a file of its own', async () => {
+  test('writes a line that is longer than the maximum to a separate file', async () => {
     const file = await opened()
     await file.append(bytes(`${'x'.repeat(300)}\n`))
     await file.append(bytes('y\n'))
@@ -96,7 +96,7 @@ describe('rotating file', () => {
     assert.equal((await backups()).length, 1)
   })
 
-  test('a partial line that a crash left is not joined with the next line', async () => {
+  test('does not join a partial line left by a crash with the next line', async () => {
     await writeFile(path, '{"whole":1}\n{"half')
     const file = await opened()
     await file.append(bytes('{"next":1}\n'))
@@ -104,7 +104,7 @@ describe('rotating file', () => {
     assert.equal(await readFile(path, 'utf8'), '{"whole":1}\n{"half\n{"next":1}\n')
   })
 
-  test('a file that another program moved away is created again', async (context) => {
+  test('creates a file again that another program moved away', async (context) => {
     const file = await opened()
     await file.append(bytes('one\n'))
     await rename(path, join(folder, 'moved'))
@@ -116,7 +116,7 @@ describe('rotating file', () => {
     assert.equal(await readFile(join(folder, 'moved'), 'utf8'), 'one\n')
   })
 
-  test('a symbolic link is kept, and the file behind it is rotated', async () => {
+  test('rotates the file behind a symbolic link, not the link', async () => {
     await writeFile(path, '')
     const linked = join(folder, 'link.log')
     await symlink(path, linked)
@@ -128,7 +128,7 @@ describe('rotating file', () => {
     assert.equal(await readFile(path, 'utf8'), 'y\n')
   })
 
-  test('a full disk causes an AppendError with the bytes written, and a device is never renamed', async () => {
+  test('rejects with an AppendError on a full disk, and never renames a device', async () => {
     const file = await opened({ path: '/dev/full', bytesMax: 1 })
     for (let times = 0; times < 2; times++) {
       await assert.rejects(file.append(bytes('line\n')), (error) => {
@@ -142,13 +142,13 @@ describe('rotating file', () => {
     assert.equal((await stat('/dev/full')).isCharacterDevice(), true)
   })
 
-  test('open rejects when the file cannot be opened', async () => {
+  test('rejects when the file cannot be opened', async () => {
     await assert.rejects(opened({ path: folder }), /EISDIR/)
     await writeFile(path, '')
     await assert.rejects(opened({ path: join(path, 'below.log') }), /ENOTDIR|EEXIST/)
   })
 
-  test('the rest of a partially written line goes into the same file', async () => {
+  test('writes the rest of a partial line to the same file', async () => {
     const file = await opened()
     await file.append(bytes(`${'x'.repeat(96)}\n`))
     // After a partial write, the queue retries with the rest.
@@ -174,7 +174,7 @@ describe('backups', () => {
     }
   }
 
-  test('backups that are too many or too old are removed, and no other files', async () => {
+  test('are removed when there are too many or they are too old, and no other files are', async () => {
     const others = [
       'audit.log',
       'audit-.log',
@@ -194,7 +194,7 @@ describe('backups', () => {
     assert.equal(await readFile(join(folder, left[0] ?? ''), 'utf8'), '1\n')
   })
 
-  test('compressed backups have the same content and count as backups', async () => {
+  test('have the same content and still count when compressed', async () => {
     await createBackups(1, 2)
     await tidyBackups(path, { ...limits, compress: true })
     const names = (await readdir(folder)).sort()

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { AppendError, type LineTarget } from '../log/line-queue.ts'
 import { backupName, tidyBackups } from './file-backups.ts'
 
-/** Readable by the owner alone, unless an operator changes it. */
+/** Readable only by the owner, unless an operator changes it. */
 const MODE = 0o600
 const FOLDER_MODE = 0o700
 const NEWLINE = Buffer.from('\n')
@@ -16,19 +16,19 @@ export interface RotatingFileOptions {
   readonly path: string
   /** The file is rotated before a write would make it longer than this. */
   readonly bytesMax: number
-  /** Backups beyond this number or age are removed; 0 keeps them all. */
+  /** Backups beyond this number or age are removed; 0 for no limit. */
   readonly backupsMax: number
   readonly backupAgeMsMax: number
   readonly compress: boolean
-  /** A full file could not be renamed, or a backup not removed or compressed. Retried later. */
+  /** Called when a full file could not be renamed, or a backup not be removed or compressed. */
   readonly onRotationFailed: (error: unknown) => void
 }
 
 /**
- * Appends lines to a file. When the file is full, it is renamed to `name-<time>.ext` in the same
- * folder and a new file is created, always between two lines. When another program moves the file
- * away, a new one is created within a second. A path that is not a regular file, such as a terminal
- * or `/dev/stdout`, is never rotated.
+ * Appends lines to a file. A full file is renamed to `name-<time>.ext` in the same folder and a new one
+ * is created, always between two lines. When another program moves the file away, a new one is created
+ * within a second. A path that is not a regular file, such as a terminal or `/dev/stdout`, is never
+ * rotated.
  */
 export class RotatingFile implements LineTarget {
   readonly #options: RotatingFileOptions
@@ -37,7 +37,7 @@ export class RotatingFile implements LineTarget {
   #open: OpenFile | undefined
   #moveCheckedAt = 0
   #rotatesAgainAt = 0
-  /** A line is partially written: its rest belongs in the same file. */
+  /** Whether a line is partially written: its rest belongs in the same file. */
   #isInLine = false
   #tidying: Promise<void> | undefined
 
@@ -104,7 +104,7 @@ export class RotatingFile implements LineTarget {
     }
   }
 
-  /** When the rename fails, the full file stays in use: a long file is better than lost lines. */
+  /** If the rename fails, the full file stays in use: a long file is better than lost lines. */
   async #rotate(full: OpenFile): Promise<OpenFile> {
     if (performance.now() < this.#rotatesAgainAt) return full
     try {
@@ -145,7 +145,7 @@ interface OpenFile {
   size: number
 }
 
-/** `isInLine`: the next write continues the unfinished line at the end of this file. */
+/** With `isInLine`, the next write continues the unfinished line at the end of the file. */
 async function openFile(path: string, isInLine = false): Promise<OpenFile> {
   const handle = await open(path, constants.O_RDWR | constants.O_APPEND | constants.O_CREAT, MODE)
   try {
@@ -161,7 +161,7 @@ async function openFile(path: string, isInLine = false): Promise<OpenFile> {
   }
 }
 
-/** A killed process may have left a partial line: ends it, so that the next line is not joined. */
+/** Ends a partial line that a killed process may have left. */
 async function endLastLine(file: OpenFile): Promise<void> {
   const last = Buffer.alloc(1)
   await file.handle.read(last, 0, 1, file.size - 1)

@@ -62,7 +62,7 @@ const refused: readonly (readonly [string, string])[] = [
 ]
 
 for (const [text, message] of refused) {
-  test(`parseDuration refuses ${JSON.stringify(text.slice(0, 20))}`, () => {
+  test(`parseDuration rejects ${JSON.stringify(text.slice(0, 20))}`, () => {
     assert.throws(() => parseDuration(text), { name: 'DurationError', message })
   })
 }
@@ -140,7 +140,7 @@ test('parseLongDuration names all its units when one is unknown', () => {
   })
 })
 
-test('formatLongDuration is short, and reads back as the same', () => {
+test('formatLongDuration prints a short text that reads back as the same', () => {
   const shortest: readonly (readonly [number, string])[] = [
     [604_800_000, '7d'],
     [129_600_000, '1d12h'],

@@ -14,7 +14,7 @@ const unitNs = new Map<string, bigint>([
   ['h', 3_600_000_000_000n],
 ])
 
-/** Go has no units above an hour: a day of the calendar may have 23 or 25 hours. These have 24. */
+/** Go has no units above an hour, since a calendar day may have 23 or 25 hours. These have 24. */
 const longUnitNs = new Map<string, bigint>([
   ...unitNs,
   ['d', 24n * 3_600_000_000_000n],
@@ -37,7 +37,7 @@ export function parseDuration(text: string): number {
   return parseUnits(text, unitNs)
 }
 
-/** Like `parseDuration`, also with days of 24 hours and weeks: `7d`, `1w`, `1d12h`. */
+/** Like `parseDuration`, but also accepts days of 24 hours and weeks: `7d`, `1w`, `1d12h`. */
 export function parseLongDuration(text: string): number {
   return parseUnits(text, longUnitNs)
 }
@@ -80,11 +80,11 @@ export function formatDuration(ms: number): string {
   return `${sign}${minutes / 60n}h${minutes % 60n}m${seconds}`
 }
 
-/** As short as possible, for `parseLongDuration`: `7d`, `1d12h`, `6h`, `1h30m`, `1m30.5s`, `0s`. */
+/** The shortest form for `parseLongDuration`: `7d`, `1d12h`, `6h`, `1h30m`, `1m30.5s`, `0s`. */
 export function formatLongDuration(ms: number): string {
   const days = Math.trunc(ms / dayMs)
   const rest = ms - days * dayMs
-  // Units that are zero are left out, except in `0s`.
+  // Units that are zero are omitted, except in `0s`.
   const clock = formatDuration(Math.abs(rest)).replace(/(?<=[hm])0[ms](?:0s)?$/, '')
   if (days === 0) return rest < 0 ? `-${clock}` : clock
   return rest === 0 ? `${days}d` : `${days}d${clock.replace(/^0h/, '')}`

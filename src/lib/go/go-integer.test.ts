@@ -16,11 +16,11 @@ const read: readonly (readonly [string, number | bigint])[] = [
   ['-00000000000000000000000000000000', 0n],
 ]
 
-test('parseInt64 reads integers of 64 bits as Go reads them', () => {
+test('parseInt64 reads 64-bit integers like Go', () => {
   for (const [text, value] of read) assert.equal(parseInt64(text), value, text)
 })
 
-test('a text that is not an integer of 64 bits is refused with the message of Go', () => {
+test('int64Problem returns the message of Go for a text that is not a 64-bit integer', () => {
   for (const text of ['', 'abc', '1.5', '1e3', ' 1', '1_000', '+', '--1', '0x1', '٣', '1\n']) {
     assert.equal(parseInt64(text), undefined, text)
     assert.match(int64Problem(text), /^strconv\.ParseInt: parsing ".*": invalid syntax$/)
@@ -31,7 +31,7 @@ test('a text that is not an integer of 64 bits is refused with the message of Go
   }
 })
 
-test('parseInt64 reads every printed integer of 64 bits unchanged', () => {
+test('parseInt64 reads every printed 64-bit integer unchanged', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), (value) => {
       const back = parseInt64(String(value))

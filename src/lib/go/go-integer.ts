@@ -1,7 +1,7 @@
 import { truncate } from '../text/truncate.ts'
 import { goQuote } from './go-quote.ts'
 
-/** A number where a double is exact, else a bigint. `<` and `>` work between the two. */
+/** A number where a double is exact, otherwise a bigint. `<` and `>` work between the two. */
 export type Int64 = number | bigint
 
 const exactDigits = 15
@@ -19,7 +19,7 @@ export function parseInt64(text: string): Int64 | undefined {
   return value >= int64Min && value <= int64Max ? value : undefined
 }
 
-/** The error message of Go for a text that `parseInt64` refuses. */
+/** Go's error message for a text that `parseInt64` rejects. */
 export function int64Problem(text: string): string {
   const problem = /^[+-]?[0-9]+$/.test(text) ? 'value out of range' : 'invalid syntax'
   return `strconv.ParseInt: parsing ${goQuote(truncate(text))}: ${problem}`

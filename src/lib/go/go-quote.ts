@@ -1,6 +1,6 @@
 /**
- * Quotes a string as Go's `%q` does, for messages that existing clients parse: double quotes, the
- * short escapes, `\xNN` and `\uNNNN` for unprintable characters; other characters are kept.
+ * Quotes a string as Go's `%q` does, for messages that existing clients parse: double quotes, the short
+ * escapes, and `\xNN` and `\uNNNN` for unprintable characters.
  */
 export function goQuote(text: string): string {
   if (PLAIN.test(text)) return `"${text}"`
@@ -9,7 +9,7 @@ export function goQuote(text: string): string {
   return `${quoted}"`
 }
 
-/** Fast path: a text without any character to escape, as nearly all names are. */
+/** Fast path: nearly all names have no character to escape. */
 const PLAIN = /^[ !#-[\]-~]*$/
 
 const SHORT: ReadonlyMap<string, string> = new Map([

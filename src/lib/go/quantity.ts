@@ -8,14 +8,14 @@ const UNITS = new Map([
   ['Gi', 1024 ** 3],
 ])
 
-/** A whole number with or without a unit, as Kubernetes writes quantities; undefined for other texts. */
+/** Parses a whole number with or without a unit, as in Kubernetes; undefined for anything else. */
 export function parseQuantity(text: string): number | undefined {
   const [, digits, unit = ''] = /^(\d{1,15})([A-Za-z]{0,2})$/.exec(text) ?? []
   const factor = UNITS.get(unit)
   return digits === undefined || factor === undefined ? undefined : Number(digits) * factor
 }
 
-/** With the largest binary unit that divides it. */
+/** Uses the largest binary unit that divides the value. */
 export function formatQuantity(value: number): string {
   for (const unit of ['Gi', 'Mi', 'Ki']) {
     const factor = UNITS.get(unit) ?? 1

@@ -55,7 +55,7 @@ function waitFor(queue: LineQueue): { hasEnded: boolean } {
 }
 
 describe('line queue', () => {
-  test('lines of one tick share a write, and lines that arrive during it share the next', async () => {
+  test('writes lines of one tick together, and lines that arrive meanwhile in the next write', async () => {
     const target = new ManualTarget()
     const { queue } = queueOn(target)
     queue.add('a\n')
@@ -69,7 +69,7 @@ describe('line queue', () => {
     assert.equal(queue.counts.bytes, 0)
   })
 
-  test('a caller waits until its own lines are written, and no longer', async () => {
+  test('lets a caller wait until its own lines are written, and no longer', async () => {
     const target = new ManualTarget()
     const { queue } = queueOn(target)
     queue.add('a\n')
@@ -88,7 +88,7 @@ describe('line queue', () => {
     await queue.written()
   })
 
-  test('callers stop waiting for a stalled target until it accepts lines again', async () => {
+  test('does not let callers wait for a stalled target until it accepts lines again', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     try {
       const target = new ManualTarget()
@@ -120,7 +120,7 @@ describe('line queue', () => {
     }
   })
 
-  test('a failed write is retried from the first byte that was not written', async () => {
+  test('retries a failed write from the first byte that was not written', async () => {
     mock.timers.enable({ apis: ['setTimeout'] })
     try {
       const target = new ManualTarget()
@@ -142,7 +142,7 @@ describe('line queue', () => {
     }
   })
 
-  test('a full queue drops and counts further lines', async () => {
+  test('drops and counts further lines when it is full', async () => {
     const target = new ManualTarget()
     const { queue, events } = queueOn(target, 10)
     assert.equal(queue.add('12345\n'), true)
@@ -159,7 +159,7 @@ describe('line queue', () => {
     assert.deepEqual(events, [])
   })
 
-  test('a long queue is written in several batches, in order', async () => {
+  test('writes a long queue in several batches, in order', async () => {
     const written: string[] = []
     const target: LineTarget = {
       append: async (bytes) => {
@@ -175,7 +175,7 @@ describe('line queue', () => {
     assert.equal(written.join(''), lines.join(''))
   })
 
-  test('close writes the queued lines, closes the target, and drops later lines', async () => {
+  test('writes the queued lines, closes the target, and drops later lines on close', async () => {
     const target = new ManualTarget()
     const { queue } = queueOn(target)
     queue.add('a\n')
@@ -187,12 +187,40 @@ describe('line queue', () => {
     assert.equal(queue.counts.lost, 1)
   })
 
-  test('close waits for a bounded time', async () => {
+  test('closes within a bounded time', async () => {
     const target = new ManualTarget()
     const { queue } = queueOn(target)
     queue.add('a\n')
     await queue.close(5)
     assert.equal(target.isClosed, false)
     await target.finish()
+  })
+
+  test('writes no line that it has counted as lost when the time to close has run out', async () => {
+    const target = new ManualTarget()
+    const { queue } = queueOn(target)
+    queue.add('a\n')
+    await settle()
+    queue.add('b\n')
+    queue.add('c\n')
+    const waiter = waitFor(queue)
+    await queue.close(5)
+    assert.deepEqual([queue.counts.lost, queue.counts.bytes], [2, 2])
+    await settle()
+    assert.equal(waiter.hasEnded, true)
+    await target.finish()
+    assert.deepEqual(target.writes, ['a\n'])
+    assert.deepEqual([queue.counts.lost, queue.counts.bytes], [2, 0])
+  })
+
+  test('counts only the lines that were not written when the last write fails', async () => {
+    const target = new ManualTarget()
+    const { queue } = queueOn(target)
+    for (const line of ['a\n', 'b\n', 'c\n']) queue.add(line)
+    await settle()
+    await queue.close(5)
+    await target.finish(new AppendError(3, new Error('ENOSPC')))
+    assert.deepEqual(target.writes, ['a\nb\nc\n'])
+    assert.deepEqual([queue.counts.lost, queue.counts.bytes], [2, 0])
   })
 })

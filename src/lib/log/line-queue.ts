@@ -1,14 +1,12 @@
 /**
- * A bounded queue that writes lines to a file or pipe that may be slow, full or gone, without
- * blocking its callers for long.
+ * A bounded queue that writes lines to a file or pipe that may be slow, full or gone, without blocking
+ * its callers for long.
  *
- * Lines that arrive during a write are batched into the next one. A caller may wait until its lines
- * are written. After a write that failed or took too long, no caller has to wait any more, until
- * the target accepts lines again. Failed writes are retried without limit; when the queue is full,
- * lines are dropped and counted.
+ * Lines that arrive during a write are batched into the next one. A caller may wait until its lines are
+ * written. Once a write fails or stalls, `written()` resolves at once until a write succeeds. Failed
+ * writes are retried without limit; when the queue is full, lines are dropped and counted.
  */
 import { within } from '../abort.ts'
-import { type Clock, monotonicClock } from '../clock.ts'
 import { Latch } from '../latch.ts'
 
 /** After an outage the queue may be long; joining all lines at once would block the event loop. */
@@ -38,7 +36,6 @@ export interface LineQueueOptions {
   readonly stallMs: number
   readonly retryMs: number
   readonly onEvent: (event: LineQueueEvent) => void
-  readonly clock?: Clock
 }
 
 /** Reported to the operator. `lost` counts the lines dropped since the outage began. */
@@ -48,46 +45,45 @@ export type LineQueueEvent =
   | { readonly kind: 'recovered'; readonly lost: number }
 
 export interface LineQueueCounts {
-  /** Since the start. */
+  /** Lines dropped since the queue was created. */
   readonly lost: number
-  /** Since the start. */
   readonly failedWrites: number
-  /** Queued now, the write in progress included. */
+  /** Currently queued, including the write in progress. */
   readonly bytes: number
 }
 
 export class LineQueue {
   readonly #options: LineQueueOptions
-  readonly #clock: Clock
   #lines: string[] = []
-  /** Of the queued lines and of the write in progress. */
+  /** Bytes of the queued lines and the write in progress. */
   #bytes = 0
   #lost = 0
   #lostBeforeOutage = 0
   #failedWrites = 0
-  /** A write has failed or stalled, and none has succeeded since. */
+  /** Whether a write has failed or stalled and none has succeeded since. */
   #isOutage = false
-  /** Opens when the lines that are queued now are written. */
+  /** Opens when the currently queued lines are written. */
   #batch = new Latch()
   /** Opens when the write in progress has ended. */
   #writing = new Latch()
   #running: Promise<void> | undefined
   #retry: { readonly timer: NodeJS.Timeout; readonly wake: () => void } | undefined
-  #closesAt: number | undefined
+  #isClosing = false
+  /** The time to close has run out: a write that fails is not retried. */
+  #isOver = false
 
   constructor(options: LineQueueOptions) {
     this.#options = options
-    this.#clock = options.clock ?? monotonicClock
   }
 
   get counts(): LineQueueCounts {
     return { lost: this.#lost, failedWrites: this.#failedWrites, bytes: this.#bytes }
   }
 
-  /** Queues one line, its newline included. False when the line is dropped: the queue is full. */
+  /** Queues one line, including its newline. Returns false when the queue is full or closing. */
   add(line: string): boolean {
     const bytes = Buffer.byteLength(line)
-    if (this.#bytes + bytes > this.#options.bytesMax || this.#closesAt !== undefined) {
+    if (this.#bytes + bytes > this.#options.bytesMax || this.#isClosing) {
       this.#lost += 1
       return false
     }
@@ -97,7 +93,7 @@ export class LineQueue {
     return true
   }
 
-  /** Resolves when all lines so far are written. During an outage it resolves at once. */
+  /** Resolves when all lines so far are written, or as soon as there is an outage. */
   async written(): Promise<void> {
     if (this.#isOutage || this.#running === undefined) return
     await (this.#lines.length > 0 ? this.#batch : this.#writing).opened
@@ -105,12 +101,20 @@ export class LineQueue {
 
   /** Writes the queued lines, for a bounded time. Later lines are dropped. */
   async close(msMax: number): Promise<void> {
-    this.#closesAt = this.#clock.now() + msMax
+    this.#isClosing = true
     this.#wakeRetry()
     await within(msMax, this.#running ?? Promise.resolve())
-    this.#lost += this.#lines.length
+    this.#isOver = true
+    this.#dropQueued()
     // While a write hangs, close would hang too. The target is then closed when the process exits.
     if (this.#running === undefined) await this.#options.target.close()
+  }
+
+  #dropQueued(): void {
+    this.#lost += this.#lines.length
+    for (const line of this.#lines) this.#bytes -= Buffer.byteLength(line)
+    this.#lines = []
+    this.#batch.open()
   }
 
   async #run(): Promise<void> {
@@ -130,18 +134,17 @@ export class LineQueue {
   /** Resolves when all bytes are written, or dropped because the time to close has run out. */
   async #write(bytes: Buffer): Promise<void> {
     const stall = setTimeout(() => this.#beginOutage({ kind: 'stalled' }), this.#options.stallMs)
-    let rest = bytes
-    try {
-      while (rest.length > 0) rest = await this.#append(rest)
-      this.#endOutage()
-    } catch {
-      this.#lost += newlinesIn(rest)
-    } finally {
-      clearTimeout(stall)
+    let rest = await this.#append(bytes)
+    while (rest.length > 0 && !this.#isOver) {
+      await this.#pause()
+      rest = await this.#append(rest)
     }
+    clearTimeout(stall)
+    if (rest.length === 0) this.#endOutage()
+    else this.#lost += newlinesIn(rest)
   }
 
-  /** One attempt; returns the rest, after a pause if it failed. Rejects when no time is left. */
+  /** Attempts one write, and returns the bytes that were not written. */
   async #append(bytes: Buffer): Promise<Buffer> {
     try {
       await this.#options.target.append(bytes)
@@ -149,8 +152,6 @@ export class LineQueue {
     } catch (error) {
       this.#failedWrites += 1
       this.#beginOutage({ kind: 'failed', error })
-      if (this.#isOver()) throw error
-      await this.#pause()
       return bytes.subarray(error instanceof AppendError ? error.written : 0)
     }
   }
@@ -161,7 +162,7 @@ export class LineQueue {
       this.#lostBeforeOutage = this.#lost
       this.#options.onEvent(event)
     }
-    // Lines queued meanwhile are blocked by the current write, so their callers stop waiting too.
+    // Later lines are stuck behind this write, so their callers are released too.
     this.#writing.open()
     this.#batch.open()
   }
@@ -173,14 +174,10 @@ export class LineQueue {
     this.#options.onEvent({ kind: 'recovered', lost: this.#lost - this.#lostBeforeOutage })
   }
 
-  #isOver(): boolean {
-    return this.#closesAt !== undefined && this.#clock.now() >= this.#closesAt
-  }
-
   #pause(): Promise<void> {
     return new Promise((resolve) => {
       // While closing, pauses are shorter, so that the remaining time allows some more attempts.
-      const ms = this.#closesAt === undefined ? this.#options.retryMs : this.#options.retryMs / 10
+      const ms = this.#isClosing ? this.#options.retryMs / 10 : this.#options.retryMs
       const timer = setTimeout(() => this.#wakeRetry(), ms)
       this.#retry = { timer, wake: resolve }
     })

@@ -1,12 +1,12 @@
 /**
- * Sanitises values for a log line. Much of what is logged comes from clients, so nothing is logged
- * unchecked: secrets are redacted, long values are cut, nesting is limited, and unreadable values
- * are replaced by a note. The two log formats do the escaping.
+ * Sanitises values for a log line. Many of them come from clients, so nothing is logged unchecked:
+ * secrets are redacted, long values are truncated, nesting is limited, and unreadable values are
+ * replaced by a note. The two log formats do the escaping.
  */
 import { REDACTED, withoutTokens } from './token-scrub.ts'
 
 const textLengthMax = 2048
-// A limit for the whole line, so that many fields cannot exceed what one field may not.
+// Limits the whole line, so that many fields cannot add up to an endless one.
 const lineLengthMax = 16 * 1024
 const nameLengthMax = 128
 const itemsMax = 32
@@ -37,12 +37,13 @@ export function plainFields(
   }
 }
 
-/** The text with recognisable secrets redacted, cut to what fits on the line. */
+/** The text with recognisable secrets redacted, truncated to what fits on the line. */
 export function plainText(text: string, budget: LineBudget): string {
-  const room = Math.max(0, Math.min(textLengthMax, budget.left))
+  const lengthMax = Math.max(0, Math.min(textLengthMax, budget.left))
   // Redacted before it is cut, so that a cut cannot leave half a secret unrecognised.
   const clean = scrub(withoutTokens(text, 2 * textLengthMax))
-  const cut = clean.length > room ? `${clean.slice(0, room)}…[${text.length} characters]` : clean
+  const cut =
+    clean.length > lengthMax ? `${clean.slice(0, lengthMax)}…[${text.length} characters]` : clean
   budget.left -= cut.length
   return cut
 }
@@ -66,7 +67,7 @@ const secretWords = new Set(
     'secret secrets credential credentials apikey privatekey'
   ).split(' '),
 )
-// Last words of a name that is not itself a secret: where a secret is kept, or how many there are.
+// Last words of names that are not secrets: where a secret is stored, or how many there are.
 const harmlessEndings = new Set('file path dir name count id ms seconds'.split(' '))
 // A key with one of these words before it is an address or public, not a secret.
 const publicKeys = new Set('etcd event object public cache sort'.split(' '))

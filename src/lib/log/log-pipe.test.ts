@@ -95,7 +95,7 @@ async function start(t: TestContext): Promise<Piped> {
 }
 
 describe('the log of a process whose standard error is a pipe', { timeout: 30_000 }, () => {
-  test('a full pipe stops lastFlushedAt, which advances again once the pipe is read', async (t) => {
+  test('stops lastFlushedAt while the pipe is full', async (t) => {
     const piped = await start(t)
     const first = await piped.run('line')
     const second = await piped.run('line')
@@ -125,19 +125,19 @@ describe('the log of a process whose standard error is a pipe', { timeout: 30_00
     assert.equal(await piped.end('close'), 0)
   })
 
-  test('a full pipe does not keep the process alive', async (t) => {
+  test('does not keep the process alive while the pipe is full', async (t) => {
     const piped = await start(t)
     await piped.run('fill')
     assert.equal(await piped.end('disconnect'), 0)
   })
 
-  test('a full pipe does not delay a fatal exit', async (t) => {
+  test('does not delay a fatal exit while the pipe is full', async (t) => {
     const piped = await start(t)
     await piped.run('fill')
     assert.equal(await piped.end('crash'), 3)
   })
 
-  test('a fatal exit delivers its last line when the pipe is read', async (t) => {
+  test('delivers the last line of a fatal exit when the pipe is read', async (t) => {
     const piped = await start(t)
     const code = piped.end('crash')
     let text = ''
@@ -149,7 +149,7 @@ describe('the log of a process whose standard error is a pipe', { timeout: 30_00
     assert.match(text + piped.read(), /E.*"Fatal"\n|were dropped/)
   })
 
-  test('a closed reader neither ends nor blocks the process', async (t) => {
+  test('neither ends nor blocks the process when the reader is closed', async (t) => {
     const piped = await start(t)
     const before = await piped.run('state')
     piped.closeReader()

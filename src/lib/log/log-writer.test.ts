@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { LogWriter } from './log-writer.ts'
 
-/** A pipe with limited room that the test sets, and a writer on it with a manual clock. */
+/** A pipe with limited space, set by the test, and a writer on it with a manual clock. */
 function setUp(bufferedBytesMax = 1000): {
   writer: LogWriter
   clock: { ms: number; now(): number }
-  pipe: { room: number; error: string | undefined; text: string; writes: number }
+  pipe: { free: number; error: string | undefined; text: string; writes: number }
 } {
-  const pipe = { room: 100_000, error: undefined as string | undefined, text: '', writes: 0 }
+  const pipe = { free: 100_000, error: undefined as string | undefined, text: '', writes: 0 }
   const clock = {
     ms: 0,
     now(): number {
@@ -19,10 +19,10 @@ function setUp(bufferedBytesMax = 1000): {
     clock,
     bufferedBytesMax,
     writeSync: (_fd, bytes) => {
-      const code = pipe.error ?? (pipe.room === 0 ? 'EAGAIN' : undefined)
+      const code = pipe.error ?? (pipe.free === 0 ? 'EAGAIN' : undefined)
       if (code !== undefined) throw Object.assign(new Error(code), { code })
-      const taken = bytes.subarray(0, pipe.room)
-      pipe.room -= taken.length
+      const taken = bytes.subarray(0, pipe.free)
+      pipe.free -= taken.length
       pipe.text += Buffer.from(taken).toString('latin1')
       pipe.writes += 1
       return taken.length
@@ -34,7 +34,7 @@ function setUp(bufferedBytesMax = 1000): {
 const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('LogWriter', () => {
-  test('lines of one tick share a write in the next tick', async () => {
+  test('writes lines of one tick together in the next tick', async () => {
     const { writer, pipe } = setUp()
     writer.write('a\n')
     writer.write('b\n')
@@ -45,13 +45,13 @@ describe('LogWriter', () => {
     await writer.close()
   })
 
-  test('lastFlushedAt advances at every completed flush but not while the pipe is full', async () => {
+  test('advances lastFlushedAt at every completed flush, but not while the pipe is full', async () => {
     const { writer, clock, pipe } = setUp()
     clock.ms = 10
     writer.flushSync(0)
     assert.equal(writer.lastFlushedAt(), 10)
 
-    pipe.room = 3
+    pipe.free = 3
     writer.write('abcdef\n')
     clock.ms = 20
     writer.flushSync(0)
@@ -60,7 +60,7 @@ describe('LogWriter', () => {
     assert.equal(writer.lastFlushedAt(), 10)
     assert.equal(pipe.text, 'abc')
 
-    pipe.room = 100
+    pipe.free = 100
     clock.ms = 40
     writer.flushSync(0)
     assert.equal(writer.lastFlushedAt(), 40)
@@ -68,33 +68,33 @@ describe('LogWriter', () => {
     await writer.close()
   })
 
-  test('lines beyond the limit are dropped, and reported once the pipe has room', async () => {
+  test('drops lines beyond the limit, and reports them once the pipe has space', async () => {
     const { writer, pipe } = setUp(10)
     writer.onDropped((count) => writer.write(`lost ${count}\n`))
-    pipe.room = 0
+    pipe.free = 0
     for (const line of ['one\n', 'two\n', 'three\n', 'four\n']) writer.write(line)
     writer.flushSync(0)
     assert.equal(writer.dropped, 2)
-    pipe.room = 100
+    pipe.free = 100
     writer.flushSync(0)
     assert.equal(pipe.text, 'one\ntwo\nlost 2\n')
     assert.equal(writer.dropped, 0)
     await writer.close()
   })
 
-  test('a partially written line is completed before the lines after it', async () => {
+  test('completes a partially written line before the lines after it', async () => {
     const { writer, pipe } = setUp()
-    pipe.room = 2
+    pipe.free = 2
     writer.write('é1\n')
     writer.flushSync(0)
     writer.write('é2\n')
-    pipe.room = 100
+    pipe.free = 100
     writer.flushSync(0)
     assert.equal(Buffer.from(pipe.text, 'latin1').toString(), 'é1\né2\n')
     await writer.close()
   })
 
-  test('a reader that disconnects and returns gets the buffered lines', async () => {
+  test('delivers the buffered lines to a reader that disconnects and returns', async () => {
     const { writer, clock, pipe } = setUp()
     pipe.error = 'EPIPE'
     writer.write('kept\n')
@@ -108,12 +108,12 @@ describe('LogWriter', () => {
     await writer.close()
   })
 
-  test('close gives up on a full pipe, and later lines are still attempted', async () => {
+  test('gives up on a full pipe on close, and still attempts later lines', async () => {
     const { writer, pipe } = setUp()
-    pipe.room = 0
+    pipe.free = 0
     writer.write('late\n')
     await writer.close(0)
-    pipe.room = 100
+    pipe.free = 100
     writer.write('last\n')
     assert.equal(pipe.text, 'late\nlast\n')
   })

@@ -3,19 +3,18 @@
  *
  * Lines are batched and written once per event-loop tick, with non-blocking writes. Lines that do
  * not fit into a full pipe are buffered in memory, up to a limit. Beyond it lines are dropped and
- * counted, and the count is logged once the pipe has room again. An error (the reader is gone) is
- * treated like a full pipe, because readers come back: a container runtime that restarts opens the
- * other end again.
+ * counted, and the count is logged once the pipe has space again. An error (the reader is gone) is
+ * treated like a full pipe, because readers come back: a container runtime that restarts reopens the
+ * other end.
  *
- * pino's own destination is not used: its writes run in libuv's thread pool, where a write to a
- * full pipe blocks `process.exit` until the pipe is read, and its synchronous flush never returns
- * when the reader is gone.
+ * Writes do not run in libuv's thread pool, where a write to a full pipe would block `process.exit`
+ * until the pipe is read.
  */
 import { fstatSync, writeSync } from 'node:fs'
 import process from 'node:process'
 import { type Clock, monotonicClock } from '../clock.ts'
 
-/** Room for some thousands of lines: minutes of a quiet server, seconds of a busy one. */
+/** Some thousands of lines: minutes of a quiet server, seconds of a busy one. */
 const bufferedBytesMaxDefault = 1024 * 1024
 const flushIntervalMsDefault = 5000
 /** The interval at which a write to a full pipe is retried. */
@@ -62,10 +61,10 @@ export class LogWriter {
     ).unref()
   }
 
-  /** Buffers one line, its newline included. The line is dropped when the buffer is full. */
+  /** Buffers one line, including its newline. Drops it when the buffer is full. */
   write(line: string): void {
     const bytes = Buffer.byteLength(line)
-    // A burst within one tick need not lose lines: the pipe may still have room.
+    // A burst within one tick need not lose lines: the pipe may still have space.
     if (this.#bufferedBytes + bytes > this.#bufferedBytesMax && !this.#isBlocked()) this.#pump()
     if (this.#bufferedBytes + bytes > this.#bufferedBytesMax) {
       this.#dropped += 1
@@ -77,14 +76,14 @@ export class LogWriter {
     else if (!this.#isBlocked()) this.#nextTick ??= setImmediate(() => this.#pump())
   }
 
-  /** Sets the callback that receives the number of dropped lines, once there is room to log it. */
+  /** Sets the callback that receives the number of dropped lines once it can be logged. */
   onDropped(report: (count: number) => void): void {
     this.#onDropped = report
   }
 
   /**
-   * The time, by the configured clock, at which the buffer was last empty. It advances at every
-   * flush, also of an empty buffer, and does not advance while a line cannot be written.
+   * When the buffer was last empty, by the configured clock. Advances at every flush, even of an empty
+   * buffer, but not while a line cannot be written.
    */
   lastFlushedAt(): number {
     return this.#lastFlushedAt
@@ -102,7 +101,7 @@ export class LogWriter {
     while (!this.#pump() && performance.now() < endsAt) Atomics.wait(pause, 0, 0, 10)
   }
 
-  /** Flushes, for a bounded time, and stops the timers. Later lines are still attempted once. */
+  /** Flushes for a bounded time and stops the timers. Later lines are still attempted once. */
   async close(msMax: number = closeMsMaxDefault): Promise<void> {
     const endsAt = performance.now() + msMax
     clearInterval(this.#heartbeat)
@@ -113,12 +112,12 @@ export class LogWriter {
     clearTimeout(this.#retry)
   }
 
-  /** Whether the last attempt left bytes behind, so that the timer makes the next attempt. */
+  /** Whether the last attempt left bytes behind, so that the timer will make the next one. */
   #isBlocked(): boolean {
     return this.#retry !== undefined
   }
 
-  /** Writes until the buffer is empty or the pipe is full; true when the buffer is empty. */
+  /** Writes until the buffer is empty or the pipe is full. Returns whether the buffer is empty. */
   #pump(): boolean {
     clearImmediate(this.#nextTick)
     clearTimeout(this.#retry)

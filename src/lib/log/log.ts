@@ -1,8 +1,7 @@
-import { type Logger, pino } from 'pino'
 import { newLineBudget, plainFields, plainText } from './log-fields.ts'
-import { escapeTerminalControls, formatText, type LogRecord } from './log-text.ts'
+import { formatJson, formatText, type LogRecord } from './log-text.ts'
 
-/** The variable part of a message. Values are cut, escaped and redacted before they are written. */
+/** The variable part of a message. Values are truncated, escaped and redacted. */
 export type LogFields = Readonly<Record<string, unknown>>
 
 /**
@@ -14,17 +13,17 @@ export type LogFields = Readonly<Record<string, unknown>>
 export interface Log {
   info(msg: string, fields?: LogFields): void
   warn(msg: string, fields?: LogFields): void
-  /** `err` prints the message and those of its causes; for a bug, add `stack: error.stack`. */
+  /** `err` prints the message and those of its causes. For a bug, add `stack: error.stack`. */
   error(msg: string, fields?: LogFields & { readonly err?: unknown }): void
   /** Printed only when the verbosity (`-v`) is at least `level`. */
   v(level: number, msg: string, fields?: LogFields): void
-  /** Whether `v(level, …)` prints: check it before computing expensive fields. */
+  /** Whether `v(level, …)` prints; to be checked before computing expensive fields. */
   enabled(level: number): boolean
   /** The same log with fields on every line. `logger` among them names the component. */
   child(fields: LogFields): Log
 }
 
-/** The log that all others are children of. */
+/** The parent of all other logs. */
 export interface RootLog extends Log {
   /** Sets the verbosity of this log and of all its children. */
   setVerbosity(level: number): void
@@ -46,32 +45,14 @@ export interface LogConfig {
 }
 
 export function createLog(config: LogConfig): RootLog {
-  const { format, pid } = config
-  const wallTime = config.wallTime ?? microsecondTime()
-  const logger = pino(
-    {
-      base: null,
-      level: 'info',
-      // The severity is a field of our own, because the JSON of Kubernetes' logs has no level.
-      formatters: { level: () => ({}) },
-      // Errors are sanitised before they get here; pino must neither inspect nor format them.
-      errorKey: 'pinoError',
-      serializers: { err: (text: unknown) => text },
-      // Comes first in the object, without a comma, because there is no level before it.
-      timestamp: () => `"ts":${wallTime().toFixed(3)}`,
-      hooks: {
-        streamWrite: (line) =>
-          format === 'json'
-            ? escapeTerminalControls(line)
-            : `${formatText(JSON.parse(line) as LogRecord, pid)}\n`,
-      },
-    },
-    config.sink,
-  )
-  return new PinoLog(logger, { level: config.verbosity }, 'main', {})
+  const { format, pid, sink, wallTime = microsecondTime() } = config
+  const write = (record: LogRecord): void => {
+    sink.write(`${format === 'json' ? formatJson(record) : formatText(record, pid)}\n`)
+  }
+  return new FormattedLog({ write, wallTime }, { level: config.verbosity }, 'main', {})
 }
 
-/** Discards everything: for tests, and for code that runs before the log exists. */
+/** Discards everything. */
 export const silentLog: Log = {
   info: () => {},
   warn: () => {},
@@ -81,15 +62,20 @@ export const silentLog: Log = {
   child: () => silentLog,
 }
 
-class PinoLog implements RootLog {
-  readonly #pino: Logger
+interface Output {
+  readonly write: (record: LogRecord) => void
+  readonly wallTime: () => number
+}
+
+class FormattedLog implements RootLog {
+  readonly #output: Output
   /** Shared with the children. */
   readonly #verbosity: { level: number }
   readonly #name: string
   readonly #bound: LogFields
 
-  constructor(logger: Logger, verbosity: { level: number }, name: string, bound: LogFields) {
-    this.#pino = logger
+  constructor(output: Output, verbosity: { level: number }, name: string, bound: LogFields) {
+    this.#output = output
     this.#verbosity = verbosity
     this.#name = name
     this.#bound = bound
@@ -125,24 +111,24 @@ class PinoLog implements RootLog {
     const { logger, ...rest } = fields
     const name = typeof logger === 'string' && /^[\w./-]{1,64}$/.test(logger) ? logger : this.#name
     const bound = { ...this.#bound, ...plainFields(withoutReserved(rest), newLineBudget()) }
-    return new PinoLog(this.#pino, this.#verbosity, name, bound)
+    return new FormattedLog(this.#output, this.#verbosity, name, bound)
   }
 
-  #print(msg: string, own: { v?: number; severity?: string }, fields: LogFields): void {
+  #print(msg: string, own: Pick<LogRecord, 'v' | 'severity'>, fields: LogFields): void {
     const budget = newLineBudget()
-    const record = {
+    this.#output.write({
+      ts: this.#output.wallTime(),
       logger: this.#name,
       msg: plainText(msg, budget),
       ...own,
       ...this.#bound,
       ...plainFields(withoutReserved(fields), budget),
-    }
-    this.#pino.info(record)
+    })
   }
 }
 
-// The parts of a line, and `socket`, by which pino recognises an HTTP request of Node.
-const reserved = ['ts', 'logger', 'msg', 'severity', 'v', 'socket', 'pinoError']
+/** The parts of a line that are not fields. */
+const reserved = ['ts', 'logger', 'msg', 'severity', 'v']
 
 /** Renames the fields that have a reserved name, so that they do not replace a part of the line. */
 function withoutReserved(fields: LogFields): LogFields {

@@ -32,7 +32,7 @@ async function textOf(stream: Readable): Promise<string> {
 }
 
 describe('pipe target', () => {
-  test('a slow reader gets everything and does not block the event loop', async () => {
+  test('writes everything to a slow reader without blocking the event loop', async () => {
     const child = started()
     const [first] = await once(child.stderr, 'data')
     assert.equal(String(first), 'alive ')
@@ -41,7 +41,7 @@ describe('pipe target', () => {
     assert.equal(report, 'written')
   })
 
-  test('a closed reader causes an AppendError and does not end the process', async () => {
+  test('rejects with an AppendError when the reader is closed, without ending the process', async () => {
     const child = started()
     child.stdout.destroy()
     const [report, [code]] = await Promise.all([textOf(child.stderr), once(child, 'exit')])

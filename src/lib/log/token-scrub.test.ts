@@ -6,7 +6,7 @@ import { withoutTokens } from './token-scrub.ts'
 const JWT = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl'
 
 describe('withoutTokens', () => {
-  test('a signed token is redacted, and the text around it is kept', () => {
+  test('redacts a signed token but not the text around it', () => {
     assert.equal(withoutTokens(`/a/${JWT}/b`), '/a/[redacted]/b')
     assert.equal(withoutTokens(`x${JWT}.y ${JWT}`), 'x[redacted].y [redacted]')
     assert.equal(withoutTokens(`a.b.${JWT}`), 'a.b.[redacted]')
@@ -14,7 +14,7 @@ describe('withoutTokens', () => {
     assert.equal(withoutTokens('Bearer s3cr3t, more'), 'Bearer [redacted] more')
   })
 
-  test('a text that only begins like a token is kept', () => {
+  test('keeps a text that only begins like a token', () => {
     for (const text of [
       'eyJ',
       'eyJ.eyJ.eyJ',
@@ -25,7 +25,7 @@ describe('withoutTokens', () => {
     }
   })
 
-  test('a token at the cut is redacted as a whole', () => {
+  test('redacts a truncated token as a whole', () => {
     for (let length = 16; length < JWT.length; length += 1) {
       assert.equal(withoutTokens(`/a/${JWT}`, 3 + length), '/a/[redacted]', String(length))
     }
@@ -36,7 +36,7 @@ describe('withoutTokens', () => {
     )
   })
 
-  test('a long text that is crafted to be slow takes linear time', () => {
+  test('takes linear time for a long text crafted to be slow', () => {
     const size = 1 << 16
     for (const part of [
       'eyJ',

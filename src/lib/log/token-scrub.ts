@@ -1,4 +1,4 @@
-/** Redacts the parts of texts that look like tokens, in linear time. */
+/** Redacts everything in a text that looks like a token, in linear time. */
 
 export const REDACTED = '[redacted]'
 
@@ -11,17 +11,17 @@ const JSON_START = 'eyJ'
 const PART_LENGTH_MIN = 8
 
 /**
- * Cuts the text to `lengthMax` characters (the redaction marks may make it longer) and redacts all
- * that looks like a token, also the part of a token that the cut leaves at the end.
+ * Truncates the text to `lengthMax` characters (the redaction marks may make it longer) and redacts
+ * everything that looks like a token, including a truncated token at the end.
  */
 export function withoutTokens(text: string, lengthMax: number = Number.POSITIVE_INFINITY): string {
   const isCut = text.length > lengthMax
-  const kept = isCut ? text.slice(0, lengthMax) : text
+  const start = isCut ? text.slice(0, lengthMax) : text
   // Fast path: most texts have neither, and one test costs less than two replacements.
-  if (!/eyJ|bearer/i.test(kept)) return kept
-  return kept
+  if (!/eyJ|bearer/i.test(start)) return start
+  return start
     .replace(RUN, (run, at: number) =>
-      run.includes(JSON_START) ? redactSigned(run, isCut && at + run.length === kept.length) : run,
+      run.includes(JSON_START) ? redactSigned(run, isCut && at + run.length === start.length) : run,
     )
     .replace(BEARER, `$1 ${REDACTED}`)
 }

@@ -7,7 +7,7 @@ const fieldsOf = (text: string): (readonly string[])[] =>
   [...csvRecords(text)].map(({ fields }) => fields)
 
 describe('csvRecords', () => {
-  test('bare and quoted fields are read, with LF or CRLF and without a last line end', () => {
+  test('reads bare and quoted fields, with LF or CRLF and without a last line end', () => {
     assert.deepEqual(fieldsOf('a,b\r\n"c,d","e ""f"""\n g ,'), [
       ['a', 'b'],
       ['c,d', 'e "f"'],
@@ -15,12 +15,12 @@ describe('csvRecords', () => {
     ])
   })
 
-  test('an empty line is not a record, but an empty quoted field is', () => {
+  test('skips an empty line but not an empty quoted field', () => {
     assert.deepEqual(fieldsOf('\n\r\na\n\n""\n'), [['a'], ['']])
     assert.deepEqual(fieldsOf(''), [])
   })
 
-  test('a record has the number of its first line, also after a field of several lines', () => {
+  test('numbers records by their first line, even after a field of several lines', () => {
     const lines = [...csvRecords('a\n\n"b\nc\r\nd",e\nf')].map(({ line, fields }) => [line, fields])
     assert.deepEqual(lines, [
       [1, ['a']],
@@ -29,7 +29,7 @@ describe('csvRecords', () => {
     ])
   })
 
-  test('invalid CSV is refused with its line number', () => {
+  test('rejects invalid CSV with its line number', () => {
     for (const [text, line] of [
       ['a\nb"c', 2],
       ['a,"b', 1],
@@ -46,7 +46,7 @@ describe('csvRecords', () => {
     }
   })
 
-  test('quoted fields are read back unchanged', () => {
+  test('reads quoted fields back unchanged', () => {
     const field = fc.string({ unit: fc.constantFrom('a', ',', '"', '\n', ' ', '\r') })
     fc.assert(
       fc.property(fc.array(fc.array(field, { minLength: 1 })), (records) => {
@@ -57,7 +57,7 @@ describe('csvRecords', () => {
     )
   })
 
-  test('any text is either read or refused with the number of one of its lines', () => {
+  test('either reads a text or rejects it with the number of one of its lines', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom('a', ',', '"', '\n', '\r', ' ') }), (text) => {
         try {

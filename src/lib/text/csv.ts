@@ -4,7 +4,7 @@ export interface CsvRecord {
   readonly fields: readonly string[]
 }
 
-/** The text is not CSV. Names the line and never quotes it: the text may hold secrets. */
+/** The text is not CSV. Names the line but never quotes it, since it may contain secrets. */
 export class CsvError extends Error {
   override readonly name = 'CsvError'
   readonly line: number
@@ -16,9 +16,9 @@ export class CsvError extends Error {
 }
 
 /**
- * Reads CSV by RFC 4180: a field in double quotes may hold commas, line ends and doubled quotes.
- * Records may differ in length, empty lines are skipped, and spaces are part of their field. Throws
- * a CsvError at the first syntax error.
+ * Reads CSV (RFC 4180): a field in double quotes may contain commas, line ends and doubled quotes.
+ * Records may differ in length, empty lines are skipped, and spaces belong to their field. Throws a
+ * CsvError at the first syntax error.
  */
 export function* csvRecords(text: string): Generator<CsvRecord> {
   const cursor: Cursor = { text, at: 0, line: 1 }

@@ -3,17 +3,17 @@ import { ownText } from './own-text.ts'
 
 /** Longer texts are shortened. */
 const lengthMax = 256
-/** A shortened text is longer than this, and has this much of the beginning. */
+/** A shortened text consists of this many characters and a digest. */
 export const shownMax = 200
 
-/** At most 256 characters. Different texts stay different: a digest replaces the rest of a long one. */
+/** At most 256 characters. Different texts stay different, since a digest replaces the rest. */
 export function shortened(text: string): string {
   if (text.length <= lengthMax) return text
   const digest = hash('sha256', text, 'base64url').slice(0, 22)
   return ownText(`${text.slice(0, shownMax)}… ${digest}`)
 }
 
-/** The beginning of a text, which shares no memory with it. */
+/** The beginning of a text, without sharing memory with it. */
 export function beginningOf(text: string, max: number): string {
   return ownText(text.length <= max ? text : `${text.slice(0, max - 1)}…`)
 }

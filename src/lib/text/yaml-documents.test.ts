@@ -5,7 +5,7 @@ import { yamlDocuments } from './yaml-documents.ts'
 const valuesOf = (text: string): unknown[] => [...yamlDocuments(text)].map(({ value }) => value)
 
 describe('yamlDocuments', () => {
-  test('documents without content are counted but not returned', () => {
+  test('counts empty documents but does not return them', () => {
     const text = '# note\n---\na: 1\n---\n\n---\nb: [x, "y"]\n...\n'
     assert.deepEqual(
       [...yamlDocuments(text)],
@@ -16,20 +16,20 @@ describe('yamlDocuments', () => {
     )
   })
 
-  test('a document marker inside a text block counts only at the start of a line', () => {
+  test('recognises a document marker inside a text block only at the start of a line', () => {
     assert.deepEqual(valuesOf('a: |\n  ---\n  b\n--- {c: d}\n'), [{ a: '---\nb\n' }, { c: 'd' }])
   })
 
-  test('numbers have one notation', () => {
+  test('accepts one notation of numbers', () => {
     assert.deepEqual(valuesOf('[16, -1.5, 1e3, 0x10, 0o17]'), [[16, -1.5, 1000, '0x10', '0o17']])
   })
 
-  test('JSON is read as YAML, and names that every object inherits are ordinary names', () => {
+  test('reads JSON as YAML, with names that every object inherits as ordinary names', () => {
     const [value] = valuesOf('{"__proto__": {"x": 1}, "constructor": 2}')
     assert.deepEqual(Object.keys(value as object), ['__proto__', 'constructor'])
   })
 
-  test('a syntax error names the document and the line and quotes nothing of the text', () => {
+  test('names the document and the line of a syntax error without quoting the text', () => {
     const secret = 'hunter2'
     for (const text of [
       `a: 1\n---\nb: [${secret}\n`,
@@ -46,7 +46,7 @@ describe('yamlDocuments', () => {
     }
   })
 
-  test('aliases that expand exponentially are refused', () => {
+  test('rejects aliases that expand exponentially', () => {
     const levels = Array.from(
       { length: 9 },
       (_, i) => `l${i + 1}: &l${i + 1} [*l${i}, *l${i}, *l${i}, *l${i}]`,

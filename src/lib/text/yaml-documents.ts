@@ -12,7 +12,7 @@ export class YamlSyntaxError extends Error {
 }
 
 export interface YamlDocument {
-  /** Its position in the file, counted from 1; documents without content count too. */
+  /** Position in the file, counted from 1 and including empty documents. */
   readonly number: number
   readonly value: Json
 }
@@ -20,7 +20,7 @@ export interface YamlDocument {
 /** How often a document may use an anchor: more than any real policy file needs. */
 const ALIASES_MAX = 100
 
-/** Without other notations of numbers than the usual one: `0x10` and `0o17` are texts. */
+/** Allows only decimal numbers: `0x10` and `0o17` are strings. */
 const OPTIONS: ParseOptions & DocumentOptions & SchemaOptions = {
   prettyErrors: false,
   logLevel: 'silent',
@@ -29,15 +29,15 @@ const OPTIONS: ParseOptions & DocumentOptions & SchemaOptions = {
 }
 
 /**
- * Parses the documents of a file that an operator wrote, YAML or JSON; documents without content
- * are skipped. The size limits of request bodies do not apply here. Yields one document at a time,
- * so that a caller that reads many can yield to the event loop in between. Throws a YamlSyntaxError
- * that names document and line and quotes nothing: such a file may hold secrets.
+ * Parses the YAML or JSON documents of an operator's file, without empty ones. The size limits of
+ * request bodies do not apply here. Yields one document at a time, so that a caller that reads many
+ * can yield to the event loop in between. Throws a YamlSyntaxError that names the document and the
+ * line but quotes nothing, since such a file may contain secrets.
  */
 export function* yamlDocuments(text: string): Generator<YamlDocument> {
   let line = 1
   let number = 0
-  // In the first column `---` is always a marker, also inside a text block.
+  // In the first column `---` is always a marker, even inside a text block.
   for (const part of text.replace(/^\ufeff/, '').split(/^(?=---(?:\s|$))/m)) {
     for (const document of parseAllDocuments(part, OPTIONS)) {
       number++

@@ -1,8 +1,7 @@
 import { type Span, sharedBy, type Traced } from './span.ts'
 
-/** A write of a request that may be recorded. */
 export interface TracedWrite extends Traced {
-  /** The span of what happens to the write now: it waits in the queue, or it is being committed. */
+  /** The span of the write's current step: waiting in the queue, or being committed. */
   step: Span | undefined
 }
 
@@ -11,11 +10,11 @@ export function waitsInQueue(write: TracedWrite): void {
 }
 
 /**
- * What is recorded of a batch. It carries writes of many requests, so it has a trace of its own:
- * the batch points at the writes that it carries, as far as they are recorded, and they at it.
+ * Records a batch. It carries writes of many requests, so it has its own trace: the batch links to its
+ * recorded writes, and they link to it.
  */
 export class BatchTrace {
-  /** Of the batch; calls to etcd are parts of it. */
+  /** The parent of the calls to etcd. */
   readonly span: Span
   readonly #batch: readonly TracedWrite[]
 
@@ -39,7 +38,7 @@ export class BatchTrace {
     }
   }
 
-  /** With the error of the transaction, if it failed as a whole. */
+  /** `failure` is the error of the transaction, if it failed as a whole. */
   end(failure: unknown): void {
     this.span.end(failure)
     for (const { step } of this.#batch) step?.end(failure)

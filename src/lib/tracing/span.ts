@@ -1,15 +1,15 @@
 /**
- * Spans: what is recorded of a request that is traced. A request that is not recorded has no span:
- * whatever takes a span takes `undefined` for it, compares once, and does the work as it is.
+ * The spans of a traced request. A request that is not traced has no span: whatever takes a span also
+ * takes `undefined`, which costs one comparison.
  *
- * Names and values are our own words and numbers. Bodies, credentials and other text that a client
- * sent never get into a span, with three exceptions, for clients with valid credentials: the audit
- * id, the namespace if it is a DNS label, and the link to the client's span.
+ * Names and values are our own words and numbers. Bodies, credentials and other text from a client
+ * never get into a span, with three exceptions for clients with valid credentials: the audit id, the
+ * namespace if it is a DNS label, and the link to the client's span.
  */
 
 export type SpanValue = string | number | boolean
 
-/** Whether the work is done here, or by another program that is called. */
+/** Whether the work is done here (`internal`) or by another program. */
 export type SpanKind = 'internal' | 'client'
 
 /** The identity of a span, for links. */
@@ -21,25 +21,22 @@ export interface SpanContext {
 }
 
 export interface Span {
-  /** Undefined when nothing is recorded of the span, since its trace has too many. */
+  /** Undefined when the span is not recorded because its trace has too many. */
   readonly context: SpanContext | undefined
-  /** Starts a span for a part of this one. */
   child(name: string, kind?: SpanKind): Span
   /**
-   * Starts a span in a trace of its own, for work that several requests share. Undefined when
-   * nothing is recorded of this span.
+   * Starts a span in a new trace for work that several requests share. Undefined when this span is
+   * not recorded.
    */
   shared(name: string): Span | undefined
   set(name: string, value: SpanValue): void
-  /** Points at a span of another trace. */
   link(other: SpanContext | undefined): void
-  /** Called once, with the error that ended the work, if one did: its kind is recorded. */
+  /** Must be called once, with the error that ended the work, if any; its kind is recorded. */
   end(error?: unknown): void
 }
 
-/** Options of work that can be recorded. */
 export interface Traced {
-  /** The span that the work is a part of. */
+  /** The parent span. */
   readonly span?: Span | undefined
 }
 
@@ -81,7 +78,7 @@ export async function recordedAs<T>(span: Span, work: (span: Span) => Promise<T>
 }
 
 /**
- * The first span of a trace for work that many requests share. Undefined when none of them is
+ * The first span of a trace for work that many requests share; undefined when none of them is
  * recorded.
  */
 export function sharedBy(requests: readonly Traced[], name: string): Span | undefined {

@@ -11,7 +11,7 @@ const HEAD = 'apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Config
 const ONE = `${HEAD}limits:\n- type: Server\n  qps: 1\n  burst: 1\n`
 
 describe('readEventLimits', () => {
-  test('a configuration of Kubernetes is read', () => {
+  test('reads a configuration of Kubernetes', () => {
     const text = `${HEAD}limits:
 - {type: Namespace, qps: 50, burst: 100, cacheSize: 2000}
 - type: SourceAndObject
@@ -24,29 +24,29 @@ describe('readEventLimits', () => {
     ])
   })
 
-  test('an error has the field and the problem', () => {
+  test('names the field and the problem in errors', () => {
     const limit = (fields: string): string => `${HEAD}limits: [{${fields}}]`
     const cases: readonly [string, RegExp][] = [
       ['', /the file is empty/],
       [`${ONE}---\n${ONE}`, /more than one document/],
-      ['[]', /must be a mapping/],
+      ['[]', /set apiVersion: eventratelimit/],
       ['kind: Configuration', /set apiVersion: eventratelimit/],
-      [HEAD, /limits: at least one is required/],
-      [`${HEAD}limits: 7`, /at least one/],
-      [`${HEAD}limit: []`, /unknown field "limit"/],
+      [HEAD, /limits: must be a list/],
+      [`${HEAD}limits: []`, /limits: at least one is required/],
+      [`${HEAD}limit: []`, /limit: unknown field/],
       [limit('type: server, qps: 1, burst: 1'), /limits\[0\]\.type: must be one of Server, /],
       [limit('type: Server, burst: 1'), /limits\[0\]\.qps: must be an integer from 1/],
       [limit('type: Server, qps: 0.5, burst: 1'), /limits\[0\]\.qps/],
       [limit('type: Server, qps: 1, burst: -1'), /limits\[0\]\.burst/],
       [limit('type: Server, qps: 1, burst: 1, cacheSize: -1'), /limits\[0\]\.cacheSize/],
-      [limit('type: Server, qps: 1, burst: 1, __proto__: 1'), /unknown field "__proto__"/],
+      [limit('type: Server, qps: 1, burst: 1, __proto__: 1'), /__proto__: unknown field/],
     ]
     for (const [text, problem] of cases) assert.throws(() => readEventLimits(text), problem, text)
   })
 })
 
 describe('followEventLimits', () => {
-  test('a changed file is applied, and one that cannot be used changes nothing', async (context) => {
+  test('applies a changed file unless it is invalid', async (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     const folder = await mkdtemp(join(tmpdir(), 'tidings-event-limits-'))
     const path = join(folder, 'limits.yaml')
@@ -74,7 +74,10 @@ describe('followEventLimits', () => {
     try {
       await assert.rejects(followEventLimits(limits, path, silentLog), /ENOENT/)
       await writeFile(path, 'kind: Nonsense')
-      await assert.rejects(followEventLimits(limits, path, silentLog), /limits\.yaml: must be/)
+      await assert.rejects(
+        followEventLimits(limits, path, silentLog),
+        /limits\.yaml: set apiVersion/,
+      )
       await writeFile(path, ONE)
       const follower = await followEventLimits(limits, path, log)
       assert.equal(limits.take(write), undefined)

@@ -1,14 +1,15 @@
 import { readBounded } from '../../lib/files/bounded-file.ts'
-import { follow, type OnLook } from '../../lib/files/follow.ts'
-import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
-import type { Log } from '../../lib/log/log.ts'
-import { yamlDocuments } from '../../lib/text/yaml-documents.ts'
 import {
-  type ConfiguredLimitType,
-  EVENT_LIMIT_TYPES,
-  type EventLimit,
-  type EventLimits,
-} from './event-limits.ts'
+  configurationIn,
+  errorIn,
+  listOf,
+  mistake,
+  objectOf,
+} from '../../lib/files/config-fields.ts'
+import { follow, type OnPoll } from '../../lib/files/follow.ts'
+import { type Json, memberOf } from '../../lib/json.ts'
+import type { Log } from '../../lib/log/log.ts'
+import { EVENT_LIMIT_TYPES, type EventLimit, type EventLimits } from './event-limits.ts'
 
 const FILE_BYTES_MAX = 64 * 1024
 const LIMITS_MAX = 100
@@ -19,14 +20,14 @@ const CACHE_SIZE_DEFAULT = 4096
 const API_VERSION = 'eventratelimit.admission.k8s.io/v1alpha1'
 
 /**
- * Polls the file and applies its content to `limits`. Rejects if the file cannot be used; the error
- * has its path. While a changed file cannot be used, the last usable content stays in effect.
+ * Polls the file and applies its content to `limits`. Rejects if the file is invalid; the error names
+ * its path. While a changed file is invalid, the last valid content stays in effect.
  */
 export async function followEventLimits(
   limits: Pick<EventLimits, 'replace'>,
   path: string,
   log: Log,
-  onLook?: OnLook,
+  onPoll?: OnPoll,
 ): Promise<{ stop(): void }> {
   const first = await load(path)
   limits.replace(first.limits)
@@ -38,8 +39,8 @@ export async function followEventLimits(
       log.info('Event rate limits reloaded', { file: path, count: found.limits.length })
     },
     onProblem: (err) => log.warn('Event rate limits not reloaded', { err }),
-    onMended: () => log.info('Event rate limits valid again, unchanged', { file: path }),
-    onLook,
+    onRecovered: () => log.info('Event rate limits valid again, unchanged', { file: path }),
+    onPoll,
   })
 }
 
@@ -55,72 +56,37 @@ async function load(path: string, current?: LimitsFile): Promise<LimitsFile> {
   try {
     return { content, limits: readEventLimits(content.toString()) }
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new Error(`${path}: ${why}`, { cause })
+    throw errorIn(path, cause)
   }
 }
 
-/** Throws an error that says which field of the file is wrong. */
+/** Throws an error that names the invalid field. */
 export function readEventLimits(text: string): readonly EventLimit[] {
-  const [document, second] = [...yamlDocuments(text)]
-  if (document === undefined) throw new Error('the file is empty')
-  if (second !== undefined) throw new Error('the file has more than one document')
-  const configuration = objectOf(document.value, 'the document', ['apiVersion', 'kind', 'limits'])
-  if (
-    memberOf(configuration, 'apiVersion') !== API_VERSION ||
-    memberOf(configuration, 'kind') !== 'Configuration'
-  ) {
-    throw new Error(
-      `must be a Configuration: set apiVersion: ${API_VERSION} and kind: Configuration`,
-    )
-  }
-  const limits = memberOf(configuration, 'limits')
-  if (!Array.isArray(limits) || limits.length === 0) {
-    throw new Error('limits: at least one is required')
-  }
-  if (limits.length > LIMITS_MAX) throw new Error(`limits: at most ${LIMITS_MAX}`)
-  return limits.map((limit, at) => readLimit(limit, `limits[${at}]`))
+  const document = configurationIn(text, { apiVersion: API_VERSION, kind: 'Configuration' })
+  const configuration = objectOf(document, '', ['apiVersion', 'kind', 'limits'])
+  const limits = listOf(configuration, 'limits', '', LIMITS_MAX)
+  if (limits.length === 0) throw mistake('limits', 'at least one is required')
+  return limits.map((limit, index) => readLimit(limit, `limits[${index}]`))
 }
 
-function readLimit(value: Json, where: string): EventLimit {
-  const limit = objectOf(value, where, ['type', 'qps', 'burst', 'cacheSize'])
-  const type = memberOf(limit, 'type')
-  if (!isType(type)) {
-    throw new Error(`${where}.type: must be one of ${EVENT_LIMIT_TYPES.join(', ')}`)
+function readLimit(value: Json, at: string): EventLimit {
+  const limit = objectOf(value, at, ['type', 'qps', 'burst', 'cacheSize'])
+  const type = EVENT_LIMIT_TYPES.find((one) => one === memberOf(limit, 'type'))
+  if (type === undefined) {
+    throw mistake(`${at}.type`, `must be one of ${EVENT_LIMIT_TYPES.join(', ')}`)
   }
-  const number = (name: string, range: { readonly min: number; readonly max: number }): number =>
-    numberOf(memberOf(limit, name) ?? 0, `${where}.${name}`, range)
-  const cacheSize = number('cacheSize', { min: 0, max: CACHE_SIZE_MAX })
+  const number = (name: string, min: number, max: number): number => {
+    const given = memberOf(limit, name) ?? 0
+    if (typeof given === 'number' && Number.isInteger(given) && given >= min && given <= max) {
+      return given
+    }
+    throw mistake(`${at}.${name}`, `must be an integer from ${min} to ${max}`)
+  }
   return {
     type,
     unit: 'events',
-    rate: number('qps', { min: 1, max: RATE_MAX }),
-    burst: number('burst', { min: 1, max: RATE_MAX }),
-    cacheSize: cacheSize === 0 ? CACHE_SIZE_DEFAULT : cacheSize,
+    rate: number('qps', 1, RATE_MAX),
+    burst: number('burst', 1, RATE_MAX),
+    cacheSize: number('cacheSize', 0, CACHE_SIZE_MAX) || CACHE_SIZE_DEFAULT,
   }
-}
-
-/** Unknown fields are errors: a misspelt one would otherwise be a limit without effect. */
-function objectOf(value: Json, where: string, names: readonly string[]): JsonObject {
-  if (!isObject(value)) throw new Error(`${where}: must be a mapping`)
-  const unknown = Object.keys(value).find((name) => !names.includes(name))
-  if (unknown !== undefined) {
-    throw new Error(`${where}: unknown field "${unknown}", known are ${names.join(', ')}`)
-  }
-  return value
-}
-
-function numberOf(
-  value: Json,
-  where: string,
-  { min, max }: { readonly min: number; readonly max: number },
-): number {
-  if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
-    throw new Error(`${where}: must be an integer from ${min} to ${max}`)
-  }
-  return value
-}
-
-function isType(value: Json | undefined): value is ConfiguredLimitType {
-  return EVENT_LIMIT_TYPES.some((type) => type === value)
 }

@@ -65,7 +65,7 @@ function byteLimitsOf(bytesPerSecond: number): Tested {
   return tested(byteLimits(['User', 'Namespace'], bytesPerSecond))
 }
 
-/** Undefined when the write is allowed, else the whole seconds to wait. */
+/** Undefined when the write is allowed, otherwise the whole seconds to wait. */
 function take(
   limits: EventLimits,
   account = ada,
@@ -77,7 +77,7 @@ function take(
 }
 
 describe('EventLimits', () => {
-  test('a burst is allowed at once, then writes are allowed at the rate', () => {
+  test('allows a burst at once, then writes at the rate', () => {
     const { limits, clock, refused } = limitsOf({ type: 'Server', rate: 2, burst: 3 })
     assert.deepEqual(
       [1, 2, 3, 4].map(() => take(limits)),
@@ -90,7 +90,7 @@ describe('EventLimits', () => {
     assert.deepEqual(refused, ['Server', 'Server', 'Server'])
   })
 
-  test('a write is allowed after its Retry-After', () => {
+  test('allows a write after its Retry-After', () => {
     const { limits, clock } = limitsOf({ type: 'User', rate: 1, burst: 1 })
     assert.equal(take(limits), undefined)
     assert.equal(take(limits), 1)
@@ -98,7 +98,7 @@ describe('EventLimits', () => {
     assert.equal(take(limits), undefined)
   })
 
-  test('each namespace, user, and source with its object has a bucket of its own', () => {
+  test('has separate buckets for each namespace, user, and source with its object', () => {
     const others: readonly [EventLimitType, string, Event][] = [
       ['Namespace', ada, event({ metadata: { name: 'web-0.1', namespace: 'other' } })],
       ['User', bob, event()],
@@ -114,7 +114,7 @@ describe('EventLimits', () => {
     }
   })
 
-  test('namespaces and objects of two clusters have separate buckets, a user has one for all', () => {
+  test('has separate buckets for namespaces and objects of two clusters, and one per user for all', () => {
     const write = { account: ada, event: event(), bytes: 1 }
     for (const type of ['Namespace', 'SourceAndObject', 'User'] as const) {
       const { limits, refused } = limitsOf({ type, burst: 1 })
@@ -125,7 +125,7 @@ describe('EventLimits', () => {
     }
   })
 
-  test('an old event counts for its deprecated source', () => {
+  test('counts an old event for its deprecated source', () => {
     const { limits } = limitsOf({ type: 'SourceAndObject', burst: 1 })
     const from = (component: string): Event => ({
       metadata: {},
@@ -137,7 +137,7 @@ describe('EventLimits', () => {
     )
   })
 
-  test('a write that one limit refuses does not count against the others', () => {
+  test('does not count a write that one limit rejects against the others', () => {
     const { limits, clock, refused } = limitsOf(
       { type: 'Server', rate: 1, burst: 3 },
       { type: 'User', rate: 1, burst: 1 },
@@ -152,7 +152,7 @@ describe('EventLimits', () => {
     clock.ms = 0
   })
 
-  test('the least recently used bucket is evicted when there are too many', () => {
+  test('evicts the least recently used bucket when there are too many', () => {
     const { limits } = limitsOf({ type: 'User', burst: 1, cacheSize: 2 })
     const names = ['a', 'b', 'a', 'c', 'a', 'b']
     assert.deepEqual(
@@ -161,7 +161,7 @@ describe('EventLimits', () => {
     )
   })
 
-  test('long names that differ only at the end have different buckets', () => {
+  test('has different buckets for long names that differ only at the end', () => {
     const { limits } = limitsOf({ type: 'User', burst: 1 })
     const long = 'x'.repeat(10_000)
     assert.deepEqual(
@@ -170,7 +170,7 @@ describe('EventLimits', () => {
     )
   })
 
-  test('new limits hold at once, and limits in bytes stay', () => {
+  test('applies new limits at once, and retains limits in bytes', () => {
     const limits = new EventLimits({ limits: byteLimits(['User', 'Namespace'], 100), now: () => 0 })
     const server = { type: 'Server', unit: 'events', rate: 1, burst: 1, cacheSize: 1 } as const
     limits.replace([server])
@@ -180,7 +180,7 @@ describe('EventLimits', () => {
     assert.equal(take(limits, ada, event(), 25_600), 20)
   })
 
-  test('a write counts the bytes of the whole event for its user', () => {
+  test('counts the bytes of the whole event for its user', () => {
     const { limits, clock, refused } = byteLimitsOf(1000)
     assert.equal(take(limits, ada, event(), 256_000), undefined)
     assert.equal(take(limits, ada, event(), 1500), 2)
@@ -191,7 +191,7 @@ describe('EventLimits', () => {
     assert.equal(take(limits, ada, event(), 1500), undefined)
   })
 
-  test('one user that writes all it may does not exhaust the limit of its namespace', () => {
+  test('does not let one user exhaust the limit of its namespace', () => {
     const { limits, clock, etcd, refused } = byteLimitsOf(1000)
     assert.equal(take(limits, ada, event(), 256_000), undefined)
     for (let second = 1; second <= 600; second++) {
@@ -204,7 +204,7 @@ describe('EventLimits', () => {
     assert.deepEqual(refused, [])
   })
 
-  test('many users together reach the limit of a namespace, and of no other one', () => {
+  test('lets many users together reach the limit of their namespace, and of no other', () => {
     const { limits, refused } = byteLimitsOf(1000)
     const users = Array.from({ length: 9 }, (_, index) => `u${index}`)
     const waits = users.map((user) => take(limits, user, event(), 256_000))
@@ -214,20 +214,20 @@ describe('EventLimits', () => {
     assert.equal(take(limits, users[8], elsewhere, 256_000), undefined)
   })
 
-  test('bytes are charged to the sender, whichever user it impersonates', () => {
+  test('charges bytes to the sender, whichever user it impersonates', () => {
     const { limits } = byteLimitsOf(1000)
     const write = { payer: bob, cluster: 'local', event: event(), bytes: 200_000 }
     assert.equal(limits.take({ ...write, account: ada }), undefined)
     assert.equal(limits.take({ ...write, account: 'eve' })?.type, 'User')
   })
 
-  test('a burst is at most as large as one user may store', () => {
+  test('limits a burst to what one user may store', () => {
     const { limits } = tested(byteLimits(['User', 'Cluster'], 1000, 10_000))
     assert.equal(take(limits, ada, event(), 10_000), undefined)
     assert.equal(take(limits, ada, event(), 1000), 1)
   })
 
-  test('users that wrote most are limited first while etcd fills up', () => {
+  test('limits users that wrote most first while etcd fills up', () => {
     const { limits, etcd, clock } = byteLimitsOf(1000)
     const namespaced = (namespace: string): Event => event({ metadata: { name: 'a', namespace } })
     const writes = (who: string, bytes: number): number | undefined =>
@@ -245,7 +245,7 @@ describe('EventLimits', () => {
     assert.equal(writes(ada, 1000), undefined)
   })
 
-  test('an event larger than the burst is allowed when the bucket is empty', () => {
+  test('allows an event larger than the burst when the bucket is empty', () => {
     const { limits, clock } = byteLimitsOf(1)
     assert.equal(take(limits, ada, event(), 1000), undefined)
     assert.equal(take(limits, ada, event(), 1), 745)
@@ -253,7 +253,7 @@ describe('EventLimits', () => {
     assert.equal(take(limits, ada, event(), 1000), undefined)
   })
 
-  test('no more writes are allowed than burst and rate, and a write is allowed after Retry-After', () => {
+  test('allows no more writes than burst and rate, and a write after Retry-After', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 20 }),

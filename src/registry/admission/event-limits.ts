@@ -1,30 +1,28 @@
 /**
- * Rate limits of event writes, in events (in the spirit of Kubernetes' EventRateLimit) and in
- * bytes: for the whole server, for a namespace of a cluster, for a user, for one source about one
- * object of a cluster, or for a mirrored cluster.
+ * Rate limits of event writes, in events (in the spirit of Kubernetes' EventRateLimit) and in bytes.
+ * A limit applies to the whole server, a namespace of a cluster, a user, one source about one object
+ * of a cluster, or a mirrored cluster.
  *
  * Every limit is a leaky bucket. Limits in bytes shrink while etcd fills up: burst and rate are
- * multiplied by its headroom. So the users that wrote most are limited first, and users that write
+ * multiplied by its headroom. So users that have written most are limited first, and users that write
  * little are served until etcd has no space left.
  */
 import { hash } from 'node:crypto'
 import type { Event } from '../../api/event.ts'
 
 export const EVENT_LIMIT_TYPES = ['Server', 'Namespace', 'User', 'SourceAndObject'] as const
-/** What a file can limit: the server, a namespace, a user, or a source about one object. */
-export type ConfiguredLimitType = (typeof EVENT_LIMIT_TYPES)[number]
-/** `Cluster`: the mirror of a cluster. */
-export type EventLimitType = ConfiguredLimitType | 'Cluster'
+/** `Cluster` limits the mirror of a cluster; a file cannot set it. */
+export type EventLimitType = (typeof EVENT_LIMIT_TYPES)[number] | 'Cluster'
 export type EventLimitUnit = 'events' | 'bytes'
 
 export interface EventLimit {
   readonly type: EventLimitType
   readonly unit: EventLimitUnit
-  /** Per second, in the long run. */
+  /** Sustained rate per second. */
   readonly rate: number
-  /** At once, after an idle time. */
+  /** Maximum at once after an idle time. */
   readonly burst: number
-  /** Number of buckets kept; beyond it, the least recently used one is evicted and starts empty. */
+  /** Maximum number of buckets. The least recently used one is evicted and starts empty again. */
   readonly cacheSize: number
 }
 
@@ -40,8 +38,8 @@ const BYTES_CACHE_SIZE = 4096
 export const USERS_PER_GROUP = 8
 
 /**
- * The limits, in bytes per second, of these types; none when the rate is 0. `burstBytesMax` is the
- * largest burst of a user.
+ * Limits in bytes per second for these types; none when the rate is 0. `burstBytesMax` caps the burst
+ * of a user.
  */
 export function byteLimits(
   types: readonly ('User' | 'Namespace' | 'Cluster')[],
@@ -63,15 +61,14 @@ export function byteLimits(
 }
 
 export interface EventLimitsOptions {
-  /** Permanent; the limits of `replace` come on top. */
+  /** Permanent limits, in addition to those of `replace`. */
   readonly limits: readonly EventLimit[]
-  /** From 1, etcd has enough space, down to 0, it is nearly full. Scales limits in bytes only. */
+  /** From 1 (etcd has enough space) to 0 (nearly full). Scales only limits in bytes. */
   readonly headroom?: (() => number) | undefined
   /** Monotonic milliseconds. */
   readonly now?: () => number
 }
 
-/** A write that is about to be made. */
 export interface EventWrite {
   /** The account of the user; undefined for a mirror. */
   readonly account?: string | undefined
@@ -79,21 +76,21 @@ export interface EventWrite {
   readonly payer?: string | undefined
   readonly cluster: string
   readonly event: Event
-  /** What etcd has to store: the whole event, however small the change to it. */
+  /** What etcd has to store: the whole event, however small the change. */
   readonly bytes: number
 }
 
-/** A bucket has no space for a write. */
+/** The limit that rejected a write. */
 export interface RateExceeded {
   readonly type: EventLimitType
   readonly unit: EventLimitUnit
   readonly waitMs: number
-  /** Below 1 when the limit is reduced; 0 when nothing is accepted. */
+  /** Below 1 while the limit is reduced; 0 when nothing is accepted. */
   readonly headroom: number
 }
 
 const KEY_LENGTH_MAX = 200
-/** The wait while etcd accepts nothing: it may have space again by then. */
+/** The wait while etcd accepts nothing; it may have space again by then. */
 const NO_HEADROOM_WAIT_MS = 60_000
 
 /** Allows writes until a bucket is full. */
@@ -110,14 +107,14 @@ export class EventLimits {
     this.#now = options.now ?? (() => performance.now())
   }
 
-  /** Replaces the limits of the last call. Their buckets start empty. */
+  /** Replaces the limits of the previous call. The new buckets start empty. */
   replace(limits: readonly EventLimit[]): void {
     this.#all = [...this.#permanent, ...limits.map((limit) => new BucketCache(limit))]
   }
 
   /**
-   * Adds the write to every bucket that it counts against. If one of them has no space for it,
-   * nothing is added, and the result is the limit with the longest wait.
+   * Adds the write to every bucket that it counts against. If one of them has no space, adds nothing
+   * and returns the limit with the longest wait.
    */
   take(write: EventWrite): RateExceeded | undefined {
     const now = this.#now()
@@ -149,7 +146,7 @@ export class EventLimits {
 /** The buckets of one limit. */
 class BucketCache {
   readonly limit: EventLimit
-  /** The least recently used one is the first. */
+  /** Least recently used first. */
   readonly #buckets = new Map<string, Bucket>()
   #newest: { readonly key: string; readonly bucket: Bucket } | undefined
 
@@ -197,8 +194,8 @@ class Bucket {
   }
 
   /**
-   * How long a write of so many bytes has to wait; 0 when it fits. A write larger than the burst
-   * needs an empty bucket.
+   * How long a write has to wait; 0 when it fits. A write larger than the burst needs an empty
+   * bucket.
    */
   waitMs(bytes: number): number {
     const cost = this.#costOf(bytes)
@@ -245,7 +242,7 @@ function sourceAndObject(cluster: string, event: Event): string {
   return JSON.stringify([cluster, sourceOf(event), host, kind, namespace, name, uid, apiVersion])
 }
 
-/** Longer keys are replaced by a digest: the client decides how long a key is. */
+/** Replaces long keys by a digest, since clients determine their length. */
 export function bounded(key: string): string {
   return key.length <= KEY_LENGTH_MAX ? key : hash('sha256', key, 'base64')
 }

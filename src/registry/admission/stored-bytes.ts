@@ -24,31 +24,31 @@
 import type { StoredSizes } from '../../storage/stored-sizes.ts'
 import { bounded, USERS_PER_GROUP } from './event-limits.ts'
 
-/** With it, one user alone can take half of a budget. */
+/** Lets one user alone take half of a budget. */
 export const USER_WEIGHT = 2
 export const GROUP_WEIGHT: number = USER_WEIGHT * USERS_PER_GROUP
-/** A charge ends at the next of so many points in time per lifetime. */
+/** Charges end at one of this many points per lifetime, so that a tenant has few entries. */
 const STEPS_PER_LIFETIME = 4
-/** Lifetimes are counted as at least, and at most, this long. */
+/** Bounds of the time for which a write is charged. */
 const CHARGED_MS_MIN = 10_000
 const CHARGED_MS_MAX = 3_600_000
-/** Tenants beyond it are forgotten, the least recent writer first. */
+/** Beyond this, the tenant that wrote least recently is evicted. */
 const TENANTS_MAX = 8192
-/** Memory has a write after one such time, at the latest after two, while it follows the store. */
+/** While memory follows the store, it contains a write after one to two of these intervals. */
 const IN_FLIGHT_MS = 1_000
-/** While memory does not follow the store, writes of this long are counted as in flight. */
+/** While memory does not follow the store, writes count as in flight for at most this long. */
 const SILENT_MS_MAX = 30_000
-/** When it is not known when a tenant will hold less. */
+/** Retry delay when it is unknown when a tenant will hold less. */
 const WAIT_MS = 5_000
 
 export type ResourceName = 'etcd' | 'memory'
 
-/** Something that events take space in. */
+/** Space that events take. */
 export interface StoredBytesResource {
   readonly name: ResourceName
-  /** Undefined while it is not known: then it limits nothing. */
+  /** Undefined while unknown: then the resource limits nothing. */
   readonly budgetBytes: () => number | undefined
-  /** Excluding writes in flight, unless `countsWrites`. */
+  /** Excludes writes in flight, unless `countsWrites`. */
   readonly usedBytes: () => number
   /** Whether `usedBytes` includes a write as soon as it is made. */
   readonly countsWrites?: boolean | undefined
@@ -56,7 +56,7 @@ export interface StoredBytesResource {
 
 export interface StoredBytesOptions {
   readonly resources: readonly StoredBytesResource[]
-  /** What namespaces and clusters hold, without writes in flight. */
+  /** The stored size of namespaces and clusters, excluding writes in flight. */
   readonly sizes?: Pick<StoredSizes, 'of'> | undefined
   /** How long ago `usedBytes` and `sizes` were last known to follow the store. Default 0. */
   readonly silentMs?: (() => number) | undefined
@@ -81,18 +81,18 @@ export interface ShareExceeded {
   readonly waitMs: number
 }
 
-/** To be called when the write was not made. */
+/** Must be called if the write was not made. */
 export type Refund = () => void
 
 interface Tenant {
   readonly type: TenantType
   readonly weight: number
   readonly writes: TenantWrites
-  /** What is measured; undefined for a user. */
+  /** The group whose stored size is measured; undefined for a user. */
   readonly group: { readonly cluster: string; readonly namespace: string | undefined } | undefined
 }
 
-/** What this replica wrote for a tenant. */
+/** Bytes that this replica wrote for a tenant. */
 class TenantWrites {
   readonly charged = new EndingBytes()
   readonly inFlight = new EndingBytes()
@@ -100,13 +100,13 @@ class TenantWrites {
 
 interface Times {
   readonly now: number
-  /** What is in flight until then has been seen. */
+  /** Writes in flight until this time are contained in the measured sizes. */
   readonly seen: number
 }
 
 export class StoredBytes {
   readonly #options: StoredBytesOptions
-  /** The least recent writer is the first. */
+  /** Ordered by the last write, least recent first. */
   readonly #writes = new Map<string, TenantWrites>()
   readonly #inFlight = new EndingBytes()
 
@@ -114,9 +114,9 @@ export class StoredBytes {
     this.#options = options
   }
 
-  /** Whether the tenants may store this many more bytes. Does not charge them. */
+  /** Returns the share that the write would exceed, if any. Charges nothing. */
   exceeded(storing: Storing, bytes: number): ShareExceeded | undefined {
-    // What makes nothing larger needs no share.
+    // A write that does not grow an event needs no share.
     if (bytes <= 0) return undefined
     const times = this.#times()
     let tenants: readonly Tenant[] | undefined
@@ -127,7 +127,7 @@ export class StoredBytes {
       const used = resource.usedBytes() + inFlight
       const free = Math.max(0, budget - used - bytes)
       const share = budget > 0 ? (free * free) / budget : 0
-      // Nobody can hold more than all.
+      // No tenant holds more than everything, so none can exceed its share.
       if (used + bytes <= USER_WEIGHT * share) continue
       tenants ??= this.#tenants(storing)
       const tenant = tenants.find(
@@ -141,7 +141,7 @@ export class StoredBytes {
     return undefined
   }
 
-  /** Charges a write that is about to be made, of an event that lives this long. */
+  /** Charges a write that is about to be made; `lifetimeMs` is that of its event. */
   store(storing: Storing, bytes: number, lifetimeMs: number): Refund {
     if (bytes <= 0) return () => {}
     const { now, seen } = this.#times()
@@ -154,7 +154,7 @@ export class StoredBytes {
       this.#inFlight.add(signed, seenUntil, seen)
       for (const { type, writes } of tenants) {
         writes.charged.add(signed, chargedUntil, now)
-        // Users are not measured.
+        // The size of a user's events is not measured.
         if (type !== 'User') writes.inFlight.add(signed, seenUntil, seen)
       }
     }
@@ -184,14 +184,14 @@ export class StoredBytes {
     return { type, weight: GROUP_WEIGHT, writes, group: { cluster, namespace } }
   }
 
-  /** Measured here and not with the tenant: a write that is charged needs no measure. */
+  /** Measures only here: charging a write needs no measurement. */
   #heldBy({ writes, group }: Tenant, { now, seen }: Times): number {
     const measured = group && this.#options.sizes?.of(group.cluster, group.namespace)
     if (measured === undefined) return writes.charged.sum(now)
     return measured.bytes + writes.inFlight.sum(seen)
   }
 
-  /** Moves the entry to the end, as that of the most recent writer. */
+  /** Moves the entry to the end of the map, as the most recent writer. */
   #writesOf(name: string): TenantWrites {
     const key = bounded(name)
     const known = this.#writes.get(key)
@@ -206,20 +206,20 @@ export class StoredBytes {
   }
 }
 
-/** Bytes that count until some time. Those with the same end are one entry. */
+/** A sum of bytes that each count until their end time. Bytes with the same end share an entry. */
 class EndingBytes {
   readonly #byEnd = new Map<number, number>()
   #sum = 0
   #firstEnd = Number.POSITIVE_INFINITY
 
   sum(now: number): number {
-    if (now >= this.#firstEnd) this.#forget(now)
+    if (now >= this.#firstEnd) this.#drop(now)
     return this.#sum
   }
 
-  /** Negative to take back what was added with the same end, if that still counts. */
+  /** Negative bytes take back bytes that were added with the same end, if those still count. */
   add(bytes: number, end: number, now: number): void {
-    if (now >= this.#firstEnd) this.#forget(now)
+    if (now >= this.#firstEnd) this.#drop(now)
     const before = this.#byEnd.get(end)
     if (before === undefined && bytes < 0) return
     this.#byEnd.set(end, (before ?? 0) + bytes)
@@ -227,12 +227,12 @@ class EndingBytes {
     this.#firstEnd = Math.min(this.#firstEnd, end)
   }
 
-  /** Until the first bytes no longer count; undefined when there are none. */
+  /** Milliseconds until the first bytes stop counting; undefined if there are none. */
   nextEndMs(now: number): number | undefined {
     return this.#byEnd.size === 0 ? undefined : Math.max(0, this.#firstEnd - now)
   }
 
-  #forget(now: number): void {
+  #drop(now: number): void {
     this.#firstEnd = Number.POSITIVE_INFINITY
     for (const [end, bytes] of this.#byEnd) {
       if (end > now) this.#firstEnd = Math.min(this.#firstEnd, end)

@@ -58,14 +58,14 @@ function admissionOf({
 }
 
 describe('WriteAdmission', () => {
-  test('a request is charged once, however often it is admitted', () => {
+  test('charges a request once, however often it is admitted', () => {
     const { admission, counted } = admissionOf({})
     const ada = writer()
     for (let count = 0; count < 100; count++) admission.admit(ada, writeOf(0.1 * BUDGET))
     assert.equal(counted(), 1)
   })
 
-  test('refusals say who holds too much of what', () => {
+  test('says who uses too much of what', () => {
     for (const [name, what] of [
       ['memory', 'memory for events is short'],
       ['etcd', 'etcd is filling up'],
@@ -82,13 +82,13 @@ describe('WriteAdmission', () => {
     }
   })
 
-  test('refusals say that nothing is free', () => {
+  test('says that nothing is free', () => {
     const { admission } = admissionOf({ used: () => BUDGET })
     assert.throws(() => admission.admit(writer(), writeOf(1)), /the memory for events is full/)
     assert.throws(() => admission.admitMirrored(writeOf(1)), MirrorThrottled)
   })
 
-  test('the share is checked before the rate, and a refusal charges neither', () => {
+  test('checks the share before the rate, and charges neither on rejection', () => {
     const { admission, refusals, counted } = admissionOf({ bytesPerSecond: 1 })
     assert.throws(() => admission.admit(writer(), writeOf(0.6 * BUDGET)), /stored too many/)
     // One write may exceed the burst.
@@ -98,7 +98,7 @@ describe('WriteAdmission', () => {
     assert.equal(counted(), 1)
   })
 
-  test('a failed write is refunded, unless it may have been made', () => {
+  test('refunds a failed write unless it may have been applied', () => {
     const { admission } = admissionOf({})
     const failed = (kind: 'unavailable' | 'timeout'): void => {
       const ada = writer()

@@ -1,6 +1,6 @@
 /**
- * Decides whether an event may be stored: by the rate limits, and by what its writer already holds
- * of the space for events. Clients are refused with 429; mirrors are told how long to wait.
+ * Decides whether an event may be stored, by the rate limits and by how much of the space for events
+ * its writer already uses. Clients are rejected with 429; mirrors learn how long to wait.
  */
 import type { Event } from '../../api/event.ts'
 import { StatusError, tooManyRequests } from '../../api/status.ts'
@@ -9,32 +9,30 @@ import type { EventKey, StoredEvent } from '../../storage/storage.ts'
 import type { EventLimits, RateExceeded } from './event-limits.ts'
 import type { Refund, ShareExceeded, StoredBytes, TenantType } from './stored-bytes.ts'
 
-/** The longest Retry-After: there may be space again by then. */
+/** The longest Retry-After; there may be space again by then. */
 const RETRY_SECONDS_MAX = 60
-/** A mirror tries again at least as often: its share grows as soon as others hold less. */
+/** The longest wait of a mirror, whose share grows as soon as others use less. */
 const MIRROR_WAIT_MS_MAX = 5_000
 
 /** Who sends a write; one object for each request. */
 export interface Writer {
-  /** The account of the user. */
   readonly account: string
-  /** The account that bytes are charged to: that of the impersonating user, if there is one. */
+  /** The account that bytes are charged to: the impersonating user's, if there is one. */
   readonly payer: string
-  /** Set by the first write that is admitted: a retry of the same request is not charged again. */
+  /** Set by the first admitted write, so that a retry of the same request is not charged again. */
   refund?: Refund | undefined
 }
 
-/** An event that is about to be stored. */
 export interface AdmittedWrite {
   readonly cluster: string
   readonly event: Event
-  /** What etcd has to store: the whole event, however small the change to it. */
+  /** What etcd has to store: the whole event, however small the change. */
   readonly bytes: number
-  /** By how much the stored event becomes larger; all of `bytes` for a new one. */
+  /** How much the stored event grows; all of `bytes` for a new one. */
   readonly growth: number
 }
 
-/** What etcd stores for an event besides its body and its key: header, revisions, page entries. */
+/** Bytes in etcd per event besides its body and key: header, revisions, page entries. */
 const STORED_OVERHEAD_BYTES = 128
 
 /** The charge for a body that replaces `stored`, or is new. */
@@ -54,7 +52,7 @@ export interface ChangedEvent {
   readonly stored: Pick<StoredEvent, 'body'> | undefined
 }
 
-/** A limit that a client exceeded: its type, and its unit or the space that is short. */
+/** Called with the type of the exceeded limit, and its unit or the resource that is short. */
 export type OnRefused = (type: string, unit: string, payer: string, event: Event) => void
 
 export interface WriteAdmissionOptions {
@@ -63,7 +61,7 @@ export interface WriteAdmissionOptions {
   /** The rate limits of mirrors. */
   readonly mirrorLimits: Pick<EventLimits, 'take'>
   readonly stored: StoredBytes
-  /** How long an event is kept after a write. Default: as long as writes are charged at all. */
+  /** How long an event lives after a write. Default: as long as writes are charged at all. */
   readonly lifetimeOf?: ((cluster: string, event: Event) => number | 'never') | undefined
   /** Counts the admitted writes of clients. */
   readonly sources?: { wrote(account: string, cluster: string): void } | undefined
@@ -78,8 +76,8 @@ export class WriteAdmission {
   }
 
   /**
-   * Charges a client's write, or throws 429 and charges nothing. What it stores is
-   * refunded by `refundFailed`; its rate is not.
+   * Charges a client's write, or throws 429 and charges nothing. `refundFailed` refunds the stored
+   * bytes but not the rate.
    */
   admit(writer: Writer, write: AdmittedWrite): void {
     if (writer.refund !== undefined) return
@@ -126,7 +124,7 @@ export class WriteAdmission {
   }
 }
 
-/** Refunds a write that failed with `error`, unless it may have been made nevertheless. */
+/** Refunds a write that failed with `error`, unless it may still have been applied. */
 export function refundFailed(writer: Writer | undefined, error: unknown): void {
   const cause = error instanceof StatusError ? error.cause : error
   if (cause instanceof StorageError && cause.kind === 'timeout') return

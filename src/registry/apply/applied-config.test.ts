@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { coreGroup, eventsGroup } from '../../api/event-groups.ts'
 import { StatusError } from '../../api/status.ts'
+import { parseJson } from '../../codec/json/json-text.ts'
 import type { Json, JsonObject } from '../../lib/json.ts'
 import { readConfig } from './applied-config.ts'
 import { fieldsV1Of } from './field-set.ts'
@@ -11,7 +12,7 @@ const group = eventsGroup('events.k8s.io')
 const type = { apiVersion: 'events.k8s.io/v1', kind: 'Event' }
 
 describe('an applied configuration', () => {
-  test('its fields are those it contains, without those that cannot have an owner', () => {
+  test('has the fields it contains, without those that cannot have an owner', () => {
     const { fields } = readConfig(
       { ...type, metadata: { name: 'a', namespace: 'b', uid: 'u', labels: { l: '1' } }, note: 'x' },
       group,
@@ -22,7 +23,7 @@ describe('an applied configuration', () => {
     })
   })
 
-  test('its times are in canonical form', () => {
+  test('has times in canonical form', () => {
     const { tree } = readConfig(
       {
         ...type,
@@ -39,14 +40,24 @@ describe('an applied configuration', () => {
     })
   })
 
-  test('its fields have the internal names, also when sent as core/v1', () => {
+  test('uses the internal field names, even when sent as core/v1', () => {
     const sent = { apiVersion: 'v1', kind: 'Event', message: 'x', involvedObject: { name: 'p' } }
     const { tree, fields } = readConfig(sent, coreGroup)
     assert.deepEqual(tree, { note: 'x', regarding: { name: 'p' } })
     assert.deepEqual(fieldsV1Of(fields), { 'f:note': {}, 'f:regarding': {} })
   })
 
-  test('its labels may have any name', () => {
+  test('is refused for an unknown field after many duplicate fields', () => {
+    const labels = Array.from({ length: 100 }, (_, n) => `"l${n}":"1","l${n}":"2"`).join()
+    const text = `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"labels":{${labels}}},"notes":"x"}`
+    const { value, duplicates } = parseJson(text)
+    assert.throws(
+      () => readConfig(value, group, duplicates),
+      /\.notes: field not declared in schema/,
+    )
+  })
+
+  test('may have labels with any name', () => {
     const labels: JsonObject = JSON.parse('{"__proto__":"1","constructor":"2"}')
     const { fields, tree } = readConfig({ ...type, metadata: { labels } }, group)
     assert.deepEqual(fieldsV1Of(fields), {
@@ -105,13 +116,13 @@ describe('an invalid configuration', () => {
     })
   }
 
-  test('managedFields may be null', () => {
+  test('may have null managedFields', () => {
     assert.deepEqual(readConfig({ ...type, metadata: { managedFields: null } }, group).problems, [])
   })
 })
 
 describe('arbitrary input', () => {
-  test('any configuration is read or refused with a StatusError', () => {
+  test('is either read or rejected with a StatusError', () => {
     const names = fc.constantFrom('metadata', 'series', 'regarding', 'note', 'labels', 'finalizers')
     const trees = fc.jsonValue({ maxDepth: 2 })
     fc.assert(

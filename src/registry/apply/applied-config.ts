@@ -1,4 +1,4 @@
-/** The configuration that a client applies: a part of an event, and the set of its fields. */
+/** A server-side-apply configuration: a partial event, and the fields that it names. */
 import { type EventGroup, toCoreName } from '../../api/event-groups.ts'
 import { atomicTypes, type FieldType, StructType } from '../../api/schema.ts'
 import { badRequest, type StatusError } from '../../api/status.ts'
@@ -12,17 +12,17 @@ import { ownable } from './managed-fields.ts'
 import { namedFields, repeatedEntry } from './structured-diff.ts'
 
 export interface AppliedConfig {
-  /** With the internal field names, and times in canonical form. */
+  /** Uses internal field names and canonical times. */
   readonly tree: JsonObject
-  /** All its fields that can have an owner. */
+  /** The fields of `tree` that can have an owner. */
   readonly fields: FieldSet
-  /** As sent. */
+  /** The document that the client sent. */
   readonly sent: JsonObject
-  /** `duplicate field "reason"`. */
+  /** Warnings about duplicate fields; unknown fields have already been refused. */
   readonly problems: readonly string[]
 }
 
-/** Reads an applied configuration; fails with a StatusError 400. */
+/** Throws a StatusError with code 400. */
 export function readConfig(
   sent: Json,
   group: EventGroup,
@@ -34,9 +34,11 @@ export function readConfig(
   if (isObject(metadata) && (memberOf(metadata, 'managedFields') ?? null) !== null) {
     throw badRequest('metadata.managedFields must be nil')
   }
-  const { problems } = decodeEventTree(document, group, duplicates)
-  const unknown = problems.filter((problem) => problem.startsWith(UNKNOWN))
+  // The number of reported problems is bounded, so duplicates must not use it up.
+  const { problems: unknown } = decodeEventTree(document, group)
   if (unknown.length > 0) throw untyped(document, unknown.map(undeclared))
+  const hasDuplicates = duplicates !== undefined && duplicates.size > 0
+  const problems = hasDuplicates ? decodeEventTree(document, group, duplicates).problems : []
   const { kind: _kind, apiVersion: _apiVersion, ...fields } = document
   const tree = group.toEvent(canonical(group.type, fields)) as unknown as JsonObject
   checkEntries(document, tree, group)
@@ -65,7 +67,7 @@ function kindText(apiVersion: string, kind: string): string {
   return `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind}`
 }
 
-/** The tree in canonical form, for comparisons. The tree must match its type. */
+/** The tree in canonical form, for comparisons. It must already have been type-checked. */
 function canonical(type: StructType, object: JsonObject): JsonObject {
   const result: JsonObject = {}
   for (const [name, value] of Object.entries(object)) {
@@ -101,7 +103,7 @@ function asPrinted(type: StructType, object: JsonObject): JsonObject {
   return result
 }
 
-/** Throws a 400 for a duplicate entry of a list, which no field path identifies. */
+/** Throws a 400 for duplicate list entries, which a field path could not distinguish. */
 function checkEntries(document: JsonObject, tree: JsonObject, group: EventGroup): void {
   const repeated = repeatedEntry(tree)
   if (repeated === undefined) return

@@ -13,7 +13,7 @@ export interface Conflict {
 /** All conflicts are counted, and the first ones are named. */
 const NAMED_MAX = 1000
 
-/** By manager. `except` is the applier; an owner of a field with an equal value has no conflict. */
+/** Sorted by manager. `except` is the applier. Fields with equal values do not conflict. */
 export function conflictsOf(owners: Owners, { set }: Changes, except: string): readonly Conflict[] {
   return [...owners]
     .filter(([id]) => id !== except)
@@ -22,7 +22,7 @@ export function conflictsOf(owners: Owners, { set }: Changes, except: string): r
     .filter(({ fields }) => fields.size > 0)
 }
 
-/** Throws a 409 that names the conflicts, unless all of them are about fields that may be taken. */
+/** Throws a 409 that names the conflicts about fields that are not `allowed`. */
 export function checkConflicts(conflicts: readonly Conflict[], allowed: FieldSet): void {
   const named: string[] = []
   const causes: StatusCause[] = []

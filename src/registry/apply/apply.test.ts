@@ -100,7 +100,7 @@ describe('owners whose version is not served', () => {
     note: 'x',
   })
 
-  test('an apply drops these owners, and they cause no conflicts', () => {
+  test('are dropped by an apply without conflicts', () => {
     const history = new History(owned(entry('old', 'other/v2'), entry('new', events.apiVersion)))
     assert.equal(refusal(() => history.apply({ as: 'me', fields: { note: 'y' } })).code, 409)
     history.apply({ as: 'me', fields: { note: 'x' } })
@@ -111,7 +111,7 @@ describe('owners whose version is not served', () => {
     assert.deepEqual(alone.owners, { 'me Apply': { 'f:note': {} } })
   })
 
-  test('fields that the same manager applied in such a version stay', () => {
+  test('leave the fields that the same manager applied in such a version', () => {
     const history = new History(owned(entry('me', 'other/v2')))
     history.apply({ as: 'me', fields: { type: 'Normal' } })
     assert.equal(history.event?.note, 'x')
@@ -120,7 +120,7 @@ describe('owners whose version is not served', () => {
 })
 
 describe('the first apply', () => {
-  test('it creates the event, and its manager owns all applied fields', () => {
+  test('creates the event, and its manager owns all applied fields', () => {
     const history = new History()
     history.apply({
       as: 'one',
@@ -145,7 +145,7 @@ describe('the first apply', () => {
     })
   })
 
-  test('existing fields get the owner before-first-apply', () => {
+  test('gives existing fields the owner before-first-apply', () => {
     const history = new History({
       metadata: {
         name: 'e',
@@ -170,7 +170,7 @@ describe('the first apply', () => {
     })
   })
 
-  test('the marks of a delete get no owner', () => {
+  test('gives the marks of a delete no owner', () => {
     const history = new History({
       metadata: { name: 'e', finalizers: ['a.io/b'], deletionTimestamp: FIRST },
       note: 'x',
@@ -182,7 +182,7 @@ describe('the first apply', () => {
     })
   })
 
-  test('it conflicts with before-first-apply', () => {
+  test('conflicts with before-first-apply', () => {
     const history = new History({ metadata: { name: 'e' }, note: 'x' })
     assert.equal(
       refusal(() => history.apply({ as: 'one', fields: { note: 'y' } })).message,
@@ -192,7 +192,7 @@ describe('the first apply', () => {
 })
 
 describe('applying again', () => {
-  test('an equal apply changes nothing, not even times', () => {
+  test('changes nothing, not even times, when it is equal', () => {
     const history = new History()
     const fields = { note: 'x', metadata: { name: 'e', labels: {}, annotations: null } }
     history.apply({ as: 'one', fields })
@@ -201,14 +201,14 @@ describe('applying again', () => {
     assert.deepEqual(history.event, event)
   })
 
-  test('a different apply updates the time', () => {
+  test('updates the time when it is different', () => {
     const history = new History()
     history.apply({ as: 'one', fields: { note: 'x' } })
     history.apply({ as: 'one', fields: { note: 'y' }, at: '2026-02-02T00:00:00Z' })
     assert.equal(history.event?.metadata.managedFields?.[0]?.time, '2026-02-02T00:00:00Z')
   })
 
-  test('fields that are no longer applied are removed', () => {
+  test('removes fields that are no longer applied', () => {
     const history = new History()
     history.apply({
       as: 'one',
@@ -220,7 +220,7 @@ describe('applying again', () => {
     assert.deepEqual(history.event, { metadata: {} })
   })
 
-  test('a field with another applier stays until that one drops it, too', () => {
+  test('leaves a field with another applier until that one drops it, too', () => {
     const history = new History()
     for (const as of ['one', 'two']) history.apply({ as, fields: { note: 'x' } })
     history.apply({ as: 'one', fields: {} })
@@ -229,7 +229,7 @@ describe('applying again', () => {
     assert.deepEqual(history.fields, { metadata: {} })
   })
 
-  test('a field that another manager has updated since stays', () => {
+  test('leaves a field that another manager has updated since', () => {
     const history = new History()
     history.apply({ as: 'one', fields: { note: 'x', type: 'Normal' } })
     history.update('two', (event) => ({ ...event, note: 'y' }))
@@ -237,7 +237,7 @@ describe('applying again', () => {
     assert.equal(history.event?.note, 'y')
   })
 
-  test('a field applied as null is cleared and owned', () => {
+  test('clears and owns a field applied as null', () => {
     const history = new History({ metadata: {}, note: 'x' })
     history.apply({ as: 'one', fields: { note: null }, isForced: true })
     assert.equal(history.event?.note, undefined)
@@ -251,7 +251,7 @@ describe('entries of lists', () => {
     metadata: { finalizers: [`a/${name}`], ownerReferences: [owner(name)] },
   })
 
-  test('entries are owned by their applier, and removed with it', () => {
+  test('are owned by their applier and removed with it', () => {
     const history = new History()
     history.apply({ as: 'one', fields: of('x') })
     history.apply({ as: 'two', fields: of('y') })
@@ -262,7 +262,7 @@ describe('entries of lists', () => {
     assert.deepEqual(history.fields, of('y'))
   })
 
-  test('an entry is owned as a whole', () => {
+  test('are owned as a whole', () => {
     const history = new History()
     history.apply({ as: 'one', fields: of('x') })
     const fields = { metadata: { ownerReferences: [{ ...owner('x'), name: 'q' }] } }
@@ -274,7 +274,7 @@ describe('entries of lists', () => {
 })
 
 describe('conflicts', () => {
-  test('the error names each conflict with its owner', () => {
+  test('are each named with their owner', () => {
     const history = new History({
       metadata: {},
       type: 'Normal',
@@ -312,7 +312,7 @@ describe('conflicts', () => {
     assert.equal(details?.causes?.length, 5)
   })
 
-  test('all conflicts are counted, and the first 1000 are named', () => {
+  test('are all counted, and the first 1000 are named', () => {
     const labels = (value: string): JsonObject =>
       Object.fromEntries(Array.from({ length: 1500 }, (_, at) => [`l${at}`, value]))
     const history = new History()
@@ -324,14 +324,14 @@ describe('conflicts', () => {
     assert.equal(details?.causes?.length, 1000)
   })
 
-  test('an equal value is no conflict', () => {
+  test('do not include equal values', () => {
     const history = new History()
     history.apply({ as: 'one', fields: { note: 'x', eventTime: '2026-01-02T03:04:05.000000Z' } })
     history.apply({ as: 'two', fields: { note: 'x', eventTime: '2026-01-02T03:04:05Z' } })
     assert.deepEqual(history.owners['one Apply'], history.owners['two Apply'])
   })
 
-  test('a forced apply takes over the fields', () => {
+  test('are resolved by a forced apply, which takes over the fields', () => {
     const history = new History()
     history.apply({ as: 'one', fields: { note: 'x', type: 'Normal' } })
     history.apply({ as: 'two', fields: { note: 'y' }, isForced: true })
@@ -344,7 +344,7 @@ describe('conflicts', () => {
 })
 
 describe('more owners than an event may have', () => {
-  test('an apply that would add one is refused', () => {
+  test('make an apply fail', () => {
     const history = new History()
     for (let at = 0; at < 128; at++) history.apply({ as: `m${at}`, fields: { note: 'x' } })
     const error = refusal(() => history.apply({ as: 'one too many', fields: { note: 'x' } }))
@@ -355,7 +355,7 @@ describe('more owners than an event may have', () => {
 describe('field names of both groups', () => {
   const core = coreGroup
 
-  test('both names mean the same field, shown with the name of each owner', () => {
+  test('mean the same field, shown with the name of each owner', () => {
     const history = new History()
     history.apply({ as: 'one', fields: { note: 'x' } })
     history.apply({
@@ -373,7 +373,7 @@ describe('field names of both groups', () => {
     )
   })
 
-  test('an applier may switch from one group to the other', () => {
+  test('allow an applier to switch from one group to the other', () => {
     const history = new History()
     history.apply({ as: 'one', fields: { note: 'x', type: 'Normal' } })
     history.apply({ as: 'one', fields: { message: 'y' }, group: core })

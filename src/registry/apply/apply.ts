@@ -26,7 +26,7 @@ import { type Changes, changesOf, merged, without } from './structured-diff.ts'
 import { type Before, liveTree } from './update-tracking.ts'
 
 export interface ApplyOptions extends Writing {
-  /** Takes over fields that others own. */
+  /** Takes over fields of other owners. */
   readonly isForced: boolean
   readonly served: ServedVersions
 }
@@ -45,9 +45,9 @@ const internalGroup = eventsGroup('')
 const EMPTY: JsonObject = liveTree(encodeEvent({ metadata: {} }))
 
 /**
- * The current event, or a new one, with all applied fields, and without the fields that this
- * manager applied before and that have no owner any more. Fails with a StatusError 409 that names
- * every field of another owner that would change, or with 413 when there would be too many owners.
+ * The current event, or a new one, with all applied fields, and without the fields that this manager
+ * applied before and nobody owns any longer. Fails with a StatusError 409 that names every field of
+ * another owner that would change, or with 413 when there would be too many owners.
  */
 export function applied(
   current: Before | undefined,
@@ -80,7 +80,7 @@ function ownersOf({ old }: Before, live: JsonObject, options: ApplyOptions): Own
   return first
 }
 
-/** A delete marks an event without owning the marks. */
+/** Nobody owns the marks of a delete. */
 function withoutDeletion(live: JsonObject): JsonObject {
   const { metadata } = live
   if (!isObject(metadata)) return live

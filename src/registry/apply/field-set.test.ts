@@ -47,7 +47,7 @@ const tree = treeOf(3)
 const set = tree.map(setOf)
 
 describe('a set of fields', () => {
-  test('a set that is written and parsed again is the same', () => {
+  test('is the same after it was written and parsed', () => {
     fc.assert(
       fc.property(tree, (fields) => {
         assert.deepEqual(fieldsV1Of(setOf(fields)), fields)
@@ -55,7 +55,7 @@ describe('a set of fields', () => {
     )
   })
 
-  test('union, intersection and difference obey the laws of sets', () => {
+  test('obeys the laws of union, intersection and difference', () => {
     fc.assert(
       fc.property(set, set, (a, b) => {
         assert.ok(isSameSet(union(difference(a, b), intersection(a, b)), a))
@@ -68,7 +68,7 @@ describe('a set of fields', () => {
     )
   })
 
-  test('a field and the fields inside it are distinct', () => {
+  test('distinguishes a field from the fields inside it', () => {
     const both = setOf({ 'f:series': { '.': {}, 'f:count': {} } })
     const inside = setOf({ 'f:series': { 'f:count': {} } })
     const place = setOf({ 'f:series': {} })
@@ -78,7 +78,7 @@ describe('a set of fields', () => {
     assert.equal(isSameSet(both, inside), false)
   })
 
-  test('the key of an entry is compared in canonical form', () => {
+  test('compares keys of entries in canonical form', () => {
     const loose = setOf({ 'k:{ "uid" : "u1", "a": 1 }': {}, 'v: "x"': {} })
     assert.ok(isSameSet(loose, setOf({ 'k:{"a":1,"uid":"u1"}': {}, 'v:"x"': {} })))
   })
@@ -135,7 +135,7 @@ describe('an invalid set of fields', () => {
     test(`${what} is not parsed`, () => assert.equal(fieldSetOfV1(fields), undefined))
   }
 
-  test('any JSON is parsed as a set or as undefined', () => {
+  test('is parsed as a set or as undefined from any JSON', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const set = fieldSetOfV1(value)

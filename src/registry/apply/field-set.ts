@@ -7,22 +7,21 @@ import { isObject, type Json, type JsonObject } from '../../lib/json.ts'
 
 export type FieldSet = ReadonlyMap<string, FieldNode>
 
-/** The node below one step: in the set itself, or with fields inside, or both. */
 export interface FieldNode {
-  /** Whether the field itself is in the set, besides the fields inside it. */
+  /** Whether the field itself, apart from the fields inside it, is in the set. */
   readonly isMember: boolean
   readonly inner: FieldSet
 }
 
 export const NO_FIELDS: FieldSet = new Map()
 
-/** A field that is in the set, with nothing inside. */
+/** A member with no fields inside. */
 export const WHOLE: FieldNode = { isMember: true, inner: NO_FIELDS }
 
 /** Objects have few levels; a set with more is invalid. */
 const DEPTH_MAX = 16
 
-/** A node, or undefined when it would be empty. */
+/** Undefined when the node would be empty. */
 export function fieldNode(isMember: boolean, inner: FieldSet): FieldNode | undefined {
   if (inner.size > 0) return { isMember, inner }
   return isMember ? WHOLE : undefined
@@ -99,12 +98,13 @@ export function renamedTop(set: FieldSet, rename: (name: string) => string): Fie
 
 /** The paths of all fields in the set: `.metadata.finalizers[="a"]`. Outer fields come first. */
 export function* shownPaths(set: FieldSet, prefix = ''): Generator<string> {
-  const steps = [...set].sort(([a], [b]) => compareSteps(a, b))
+  const steps = [...set].sort(([a], [b]) => compareTexts(a, b))
   for (const [step, { isMember }] of steps) if (isMember) yield prefix + shownStep(step)
   for (const [step, { inner }] of steps) yield* shownPaths(inner, prefix + shownStep(step))
 }
 
-function compareSteps(a: string, b: string): number {
+/** Compares by code units. */
+export function compareTexts(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1
 }
@@ -125,7 +125,7 @@ function shownStep(step: string): string {
   }
 }
 
-/** The set as `fieldsV1`. Not sorted: the encoder does that. */
+/** The set as `fieldsV1`, unsorted: the encoder sorts it. */
 export function fieldsV1Of(set: FieldSet): JsonObject {
   return Object.fromEntries([...set].map(([step, node]) => [step, nodeV1(node)]))
 }
@@ -158,7 +158,7 @@ function innerOfV1(tree: Json | undefined, depth: number): FieldSet | undefined 
 /** More than the length of any uid or finalizer. */
 const STEP_LENGTH_MAX = 1024
 
-/** The canonical text of a step, so that equal steps have equal texts; undefined: invalid. */
+/** The canonical text of a step, so that equal steps have equal texts; undefined when invalid. */
 function canonicalStep(name: string): string | undefined {
   const rest = name.slice(2)
   switch (name.slice(0, 2)) {
@@ -179,7 +179,7 @@ function canonicalStep(name: string): string | undefined {
   }
 }
 
-/** Undefined for invalid JSON, or for a longer text than a key or value of a list has. */
+/** Undefined for invalid JSON, or for a text too long to be a list key or value. */
 function parsed(text: string): Json | undefined {
   if (text.length > STEP_LENGTH_MAX) return undefined
   try {

@@ -19,7 +19,7 @@ describe('allowedByLastApplied', () => {
     type: 'y',
   })
 
-  test('fields that are unchanged since the client-side apply may be taken', () => {
+  test('allows fields that are unchanged since the client-side apply', () => {
     assert.deepEqual(
       fieldsV1Of(allowedByLastApplied(eventWith(annotation, { note: 'x', type: 'z' }))),
       {
@@ -28,7 +28,7 @@ describe('allowedByLastApplied', () => {
     )
   })
 
-  test('fields with the names of core/v1 may be taken as well', () => {
+  test('allows fields with the names of core/v1', () => {
     const core = JSON.stringify({ apiVersion: 'v1', kind: 'Event', message: 'x' })
     assert.deepEqual(fieldsV1Of(allowedByLastApplied(eventWith(core, { note: 'x' }))), {
       'f:note': {},
@@ -49,27 +49,27 @@ describe('allowedByLastApplied', () => {
     })
   }
 
-  test('an event without the annotation allows no fields', () => {
+  test('allows no fields without the annotation', () => {
     assert.equal(allowedByLastApplied({ metadata: {} }).size, 0)
     assert.equal(allowedByLastApplied({}).size, 0)
   })
 })
 
 describe('withLastApplied', () => {
-  test('the annotation has what was applied now, with sorted members', () => {
+  test('sets the annotation to the applied configuration, with sorted members', () => {
     const sent = { ...type, note: 'x', metadata: { name: 'e', annotations: { [NAME]: 'old' } } }
     const text =
       '{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"annotations":{},"name":"e"},"note":"x"}\n'
     assert.deepEqual(withLastApplied(eventWith('old'), sent), eventWith(text))
   })
 
-  test('an event without the annotation does not get one', () => {
+  test('adds no annotation to an event without one', () => {
     const event = { metadata: { name: 'e' } }
     assert.equal(withLastApplied(event, type), event)
     assert.deepEqual(withLastApplied(eventWith(''), type), eventWith(''))
   })
 
-  test('an annotation that would be too long is removed', () => {
+  test('removes an annotation that would be too long', () => {
     const sent = { ...type, note: 'x'.repeat(262_144) }
     assert.deepEqual(withLastApplied(eventWith('old'), sent), {
       metadata: { name: 'e', annotations: { other: 'o' } },

@@ -1,6 +1,6 @@
 /**
- * The annotation in which kubectl stores the configuration of a client-side apply. Server-side
- * apply by kubectl keeps it up to date, so that users can return to client-side apply.
+ * The annotation in which kubectl stores the configuration of a client-side apply. A server-side apply
+ * by kubectl updates it, so that users can return to client-side apply.
  */
 import { coreGroup, eventsGroup } from '../../api/event-groups.ts'
 import { StatusError } from '../../api/status.ts'
@@ -12,7 +12,7 @@ import { difference, type FieldSet, NO_FIELDS } from './field-set.ts'
 import { changesOf } from './structured-diff.ts'
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
-/** The limit of all annotations together, as in validation. */
+/** The limit that validation sets for all annotations together. */
 const ANNOTATIONS_BYTES_MAX = 262_144
 
 /** Fields unchanged since the last client-side apply: kubectl may take them from any owner. */
@@ -38,7 +38,7 @@ function lastApplied(annotation: Json | undefined): AppliedConfig | undefined {
   }
 }
 
-/** The event with its annotation, if it has one, updated to what is applied now. */
+/** The event with its annotation, if it has one, updated to the applied configuration. */
 export function withLastApplied(event: JsonObject, sent: JsonObject): JsonObject {
   const annotations = annotationsOf(event)
   const last = memberOf(annotations, LAST_APPLIED)

@@ -42,7 +42,7 @@ function changed(set: JsonObject, removed: JsonObject = {}): Changes {
 }
 
 describe('entries of managedFields', () => {
-  test('entries are written as they were read', () => {
+  test('are written as they were read', () => {
     const entries = [
       entry({ operation: 'Apply', manager: 'a' }),
       entry({ subresource: 'status' }),
@@ -51,7 +51,7 @@ describe('entries of managedFields', () => {
     assert.deepEqual(printOwners(read(...entries)), entries)
   })
 
-  test('entries are sorted by operation, second, manager and version', () => {
+  test('are sorted by operation, second, manager and version', () => {
     const sorted = [
       entry({ operation: 'Apply', manager: 'z', time: LATER }),
       entry({ manager: 'y' }),
@@ -62,13 +62,13 @@ describe('entries of managedFields', () => {
     assert.deepEqual(printOwners(read(...sorted.toReversed())), sorted)
   })
 
-  test('entries of one applier in two API versions are one', () => {
+  test('are merged for one applier in two API versions', () => {
     const one = entry({ operation: 'Apply' })
     assert.equal(read(one, { ...one, apiVersion: 'v1' }).size, 1)
     assert.equal(read(entry(), entry({ apiVersion: 'v1' })).size, 2)
   })
 
-  test('entries without fields are ignored', () => {
+  test('are ignored without fields', () => {
     assert.equal(read(entry({ fieldsV1: {} })).size, 0)
   })
 
@@ -87,7 +87,7 @@ describe('entries of managedFields', () => {
     })
   }
 
-  test('owners-are-bounded: more than 128 entries are not read', () => {
+  test('owners-are-bounded: are not read beyond 128 entries', () => {
     const many = Array.from({ length: 129 }, (_, at) =>
       entry({ operation: 'Apply', manager: `m${at}` }),
     )
@@ -98,7 +98,7 @@ describe('entries of managedFields', () => {
     assert.equal(tooManyOwners().code, 413)
   })
 
-  test('owners-are-bounded: entries with more than 2000 fields are not read', () => {
+  test('owners-are-bounded: are not read beyond 2000 fields', () => {
     const fields = (count: number): JsonObject =>
       Object.fromEntries(Array.from({ length: count }, (_, at) => [`f:${at}`, {}]))
     const half = entry({ fieldsV1: fields(1000) })
@@ -119,7 +119,7 @@ describe('entries of managedFields', () => {
 describe('an update', () => {
   const writing = { manager: 'w', apiVersion: V1, at: LATER }
 
-  test('an update takes the fields it changes from all other owners', () => {
+  test('takes the fields it changes from all other owners', () => {
     const owners = read(
       entry({ operation: 'Apply', manager: 'a', fieldsV1: { 'f:note': {}, 'f:type': {} } }),
       entry({ manager: 'b' }),
@@ -130,26 +130,26 @@ describe('an update', () => {
     ])
   })
 
-  test('an update adds to the fields of its manager', () => {
+  test('adds to the fields of its manager', () => {
     const owners = read(entry({ manager: 'w', fieldsV1: { 'f:type': {} } }))
     assert.deepEqual(printOwners(afterUpdate(owners, changed({ 'f:note': {} }), writing)), [
       entry({ manager: 'w', time: LATER, fieldsV1: { 'f:note': {}, 'f:type': {} } }),
     ])
   })
 
-  test('a removed field has no owner', () => {
+  test('leaves a removed field without an owner', () => {
     const owners = read(entry({ manager: 'w', fieldsV1: { 'f:note': {}, 'f:type': {} } }), entry())
     assert.deepEqual(printOwners(afterUpdate(owners, changed({}, { 'f:note': {} }), writing)), [
       entry({ manager: 'w', fieldsV1: { 'f:type': {} } }),
     ])
   })
 
-  test('fields of the server and the name of the object have no owner', () => {
+  test('does not own fields set by the server or the name of the object', () => {
     const fields = { 'f:metadata': { '.': {}, 'f:name': {}, 'f:uid': {}, 'f:resourceVersion': {} } }
     assert.equal(afterUpdate(NO_OWNERS, changed(fields), writing).size, 0)
   })
 
-  test('an owner uses the field names of its API version', () => {
+  test('records fields with the names of its API version', () => {
     const core = { ...writing, apiVersion: 'v1' }
     assert.deepEqual(
       printOwners(afterUpdate(read(entry()), changed({ 'f:note': {}, 'f:regarding': {} }), core)),
@@ -183,7 +183,7 @@ describe('more than ten updaters', () => {
     return printOwners(owners)
   }
 
-  test('the oldest updaters are merged into one, so that ten are left', () => {
+  test('are reduced to ten by merging the oldest', () => {
     const entries = afterMany(15, () => V1)
     assert.deepEqual(
       entries.map(({ manager }) => manager),
@@ -195,14 +195,14 @@ describe('more than ten updaters', () => {
     assert.deepEqual(entries[0]?.fieldsV1, { 'f:metadata': { 'f:labels': labels } })
   })
 
-  test('updaters are merged per API version', () => {
+  test('are merged per API version', () => {
     const entries = afterMany(14, (index) => (index % 2 === 0 ? V1 : 'v1'))
     const ancients = entries.filter(({ manager }) => manager === 'ancient-changes')
     assert.deepEqual(ancients.map(({ apiVersion }) => apiVersion).sort(), [V1, 'v1'])
     assert.equal(entries.length, 10)
   })
 
-  test('appliers are not merged', () => {
+  test('do not cause appliers to be merged', () => {
     const appliers = Array.from({ length: 12 }, (_, index) =>
       entry({ operation: 'Apply', manager: `a${index}` }),
     )
@@ -210,7 +210,7 @@ describe('more than ten updaters', () => {
     assert.equal(afterUpdate(read(...appliers), changed({ 'f:type': {} }), writing).size, 13)
   })
 
-  test('an existing merged entry keeps its fields', () => {
+  test('keep the fields of an existing merged entry', () => {
     const updaters = Array.from({ length: 10 }, (_, index) =>
       entry({ manager: `m${index}`, time: at(index), fieldsV1: labelled(`l${index}`) }),
     )

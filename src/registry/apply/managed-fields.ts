@@ -4,6 +4,7 @@ import type { Event, ManagedFieldsEntry } from '../../api/event.ts'
 import { fromCoreName, toCoreName } from '../../api/event-groups.ts'
 import { entityTooLarge, type StatusError } from '../../api/status.ts'
 import {
+  compareTexts,
   difference,
   type FieldSet,
   fieldSetOfV1,
@@ -18,16 +19,16 @@ import type { Changes } from './structured-diff.ts'
 export interface Owner {
   readonly manager: string
   readonly operation: 'Apply' | 'Update'
-  /** The API version whose field names it uses. */
+  /** The API version whose field names the owner uses. */
   readonly apiVersion: string
   readonly subresource: string
-  /** When its fields last changed, as a timestamp. */
+  /** Timestamp of the last change of its fields. */
   readonly time: string | undefined
-  /** With the internal field names (those of events.k8s.io/v1). Never empty. */
+  /** Uses the internal field names (those of events.k8s.io/v1). Never empty. */
   readonly fields: FieldSet
 }
 
-/** By `ownerId`. */
+/** Keyed by `ownerId`. */
 export type Owners = ReadonlyMap<string, Owner>
 
 export const NO_OWNERS: Owners = new Map()
@@ -37,9 +38,9 @@ const BEFORE_FIRST_APPLY = 'before-first-apply'
 /** Replaces the oldest managers of updates when there are too many. */
 const ANCIENT_CHANGES = 'ancient-changes'
 const UPDATERS_MAX = 10
-/** The limit of all owners; more than a few managers of one event are a mistake. */
+/** More than a few managers of one event are a mistake. */
 const OWNERS_MAX = 128
-/** The fields of all owners together. Every write walks through them and blocks the event loop. */
+/** Limits the fields of all owners together: every write walks them, blocking the event loop. */
 const FIELDS_MAX = 2000
 const MANAGER_BYTES_MAX = 128
 const TEXT_LENGTH_MAX = 256
@@ -73,7 +74,7 @@ export function ownerId(owner: Omit<Owner, 'time' | 'fields'>): string {
   return JSON.stringify([manager, operation, operation === 'Update' ? apiVersion : '', subresource])
 }
 
-/** Undefined when an entry is invalid: then the owners are unknown. */
+/** Undefined when an entry is invalid, so that the owners are unknown. */
 export function readOwners(entries: readonly ManagedFieldsEntry[]): Owners | undefined {
   if (entries.length > OWNERS_MAX) return undefined
   const owners = new Map<string, Owner>()
@@ -112,7 +113,6 @@ function readOwner(entry: ManagedFieldsEntry): Owner | undefined {
   return { manager, operation, apiVersion, subresource, time, fields }
 }
 
-/** Whether the owners exceed the limits. */
 export function areTooMany(owners: Owners): boolean {
   return owners.size > OWNERS_MAX || fieldCount(owners) > FIELDS_MAX
 }
@@ -123,7 +123,7 @@ export function tooManyOwners(): StatusError {
   return entityTooLarge(`limit is ${limit}`, undefined)
 }
 
-/** The managedFields for these owners: appliers first, then by time. */
+/** The managedFields of these owners: appliers first, then by time. */
 export function printOwners(owners: Owners): readonly ManagedFieldsEntry[] {
   return [...owners.values()].sort(compareOwners).map((owner) => ({
     ...(owner.manager === '' ? {} : { manager: owner.manager }),
@@ -136,7 +136,7 @@ export function printOwners(owners: Owners): readonly ManagedFieldsEntry[] {
   }))
 }
 
-/** Fields with the names of the owner's API version. */
+/** The fields, with the names of the owner's API version. */
 export function shownFields({ apiVersion }: Owner, fields: FieldSet): FieldSet {
   return isCore(apiVersion) ? renamedTop(fields, toCoreName) : fields
 }
@@ -153,11 +153,6 @@ function compareOwners(a: Owner, b: Owner): number {
     compareTexts(a.apiVersion, b.apiVersion) ||
     compareTexts(a.subresource, b.subresource)
   )
-}
-
-function compareTexts(a: string, b: string): number {
-  if (a === b) return 0
-  return a < b ? -1 : 1
 }
 
 /** The owners after changes: all except `except` lose the changed fields. */
@@ -210,7 +205,6 @@ function withOldestMerged(owners: Owners): Owners {
   return left
 }
 
-/** Replaces two owners by one. */
 function mergeUpdaters(owners: Map<string, Owner>, older: Owner, newer: Owner): Owner {
   owners.delete(ownerId(older))
   owners.delete(ownerId(newer))
@@ -236,7 +230,7 @@ export function isSameButForTimes(
   return a.length === b.length && isDeepStrictEqual(timeless(a), timeless(b))
 }
 
-/** By identity, since the order of entries depends on their times. */
+/** Keyed by identity, since the order of entries depends on their times. */
 function timeless(entries: readonly ManagedFieldsEntry[]): ReadonlyMap<string, ManagedFieldsEntry> {
   return new Map(
     entries.map(({ time: _, ...entry }) => {

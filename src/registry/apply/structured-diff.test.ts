@@ -212,18 +212,18 @@ describe('repeatedEntry', () => {
   const shown = (event: JsonObject): readonly string[] => [
     ...shownPaths(repeatedEntry(event) ?? NO_FIELDS),
   ]
-  test('a duplicate finalizer is found', () => {
+  test('finds a duplicate finalizer', () => {
     assert.deepEqual(shown({ metadata: { finalizers: ['a', 'b', 'a'] } }), [
       '.metadata.finalizers[="a"]',
     ])
   })
-  test('a duplicate owner is found by uid', () => {
+  test('finds a duplicate owner by uid', () => {
     const ownerReferences = [owner('u1', 'p'), owner('u1', 'q')]
     assert.deepEqual(shown({ metadata: { ownerReferences } }), [
       '.metadata.ownerReferences[uid="u1"]',
     ])
   })
-  test('an event without duplicates has none', () => {
+  test('finds nothing in an event without duplicates', () => {
     assert.deepEqual(shown({ metadata: { finalizers: ['a', 'b'] }, note: 'x' }), [])
   })
 })

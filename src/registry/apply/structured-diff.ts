@@ -1,7 +1,6 @@
 /**
- * Compares and merges events as typed trees: which fields are set, which have changed, and the
- * merge of two events. The table in schema.ts says which values are atomic, and by which key the
- * entries of a list are identified.
+ * Compares and merges events as typed trees. The table in schema.ts says which values are atomic and
+ * which key identifies the entries of a list.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { atomicTypes, eventType, type FieldType, StructType } from '../../api/schema.ts'
@@ -34,12 +33,11 @@ const LEAF: Shape = { kind: 'leaf' }
 const MAP: Shape = { kind: 'map' }
 const WHOLE_EVENT: Shape = structShape(eventType)
 
-/** All fields that an event contains, also those that are null. An applier owns these. */
+/** All fields that an event contains, including null ones. An applier owns these. */
 export function namedFields(event: JsonObject): FieldSet {
   return namedNode(WHOLE_EVENT, event)?.inner ?? NO_FIELDS
 }
 
-/** The differences between two events. */
 export function changesOf(old: JsonObject, now: JsonObject): Changes {
   const { set, removed } = compare(WHOLE_EVENT, old, now)
   return { set: set?.inner ?? NO_FIELDS, removed: removed?.inner ?? NO_FIELDS }
@@ -84,7 +82,7 @@ interface Child {
   readonly value: Json
 }
 
-/** The direct children of a value, by the step to them. */
+/** The direct children of a value, keyed by their steps. */
 function childrenOf(shape: Shape, value: Json | undefined): Map<string, Child> {
   const children = new Map<string, Child>()
   if (shape.kind === 'list') {
@@ -144,7 +142,7 @@ function compare(shape: Shape, old: Json | undefined, now: Json | undefined): No
   }
 }
 
-/** A member with a value that means the same as a missing member. */
+/** Whether the value means the same as a missing member. */
 function isUnset(child: Child | undefined): boolean {
   const { shape, value } = child ?? { shape: LEAF, value: null }
   if (value === null || value === '' || value === 0) return true
@@ -156,7 +154,7 @@ function compareLeaves(old: Json | undefined, now: Json | undefined): NodeChange
   return isDeepStrictEqual(old, now) ? {} : { set: WHOLE }
 }
 
-/** A missing value, null, an empty list or an empty object. */
+/** Whether the value is missing, null, an empty list or an empty object. */
 function isEmpty(value: Json | undefined): boolean {
   if (value === undefined || value === null) return true
   if (Array.isArray(value)) return value.length === 0
@@ -209,8 +207,8 @@ function remove(shape: Shape, value: Json, fields: FieldSet): Json | undefined {
   const left: JsonObject = {}
   for (const [name, member] of Object.entries(value as JsonObject)) {
     const node = fields.get(nameStep(name))
-    const kept = node === undefined ? member : leftOf(innerShape(shape, name), member, node)
-    if (kept !== undefined) setMember(left, name, kept)
+    const rest = node === undefined ? member : leftOf(innerShape(shape, name), member, node)
+    if (rest !== undefined) setMember(left, name, rest)
   }
   return isEmptied(shape, left) ? undefined : left
 }

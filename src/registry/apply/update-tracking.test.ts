@@ -35,7 +35,7 @@ function entriesAfter(
 }
 
 describe('a change of an event that was never applied', () => {
-  test('managed-fields-begin-with-apply: it gets no owners, and its manager is not computed', () => {
+  test('managed-fields-begin-with-apply: adds no owners and does not compute its manager', () => {
     const change = { sent: [stored], served, writing: () => assert.fail('not needed') }
     const changed = { ...event, note: 'y' }
     assert.equal(tracked(changed, before(event), change), changed)
@@ -43,7 +43,7 @@ describe('a change of an event that was never applied', () => {
 })
 
 describe('a change of an event that was applied', () => {
-  test('its manager owns the changed fields', () => {
+  test('makes its manager the owner of the changed fields', () => {
     assert.deepEqual(entriesAfter({ ...managed, note: 'y' }), [
       { ...stored, fieldsV1: { 'f:type': {} } },
       {
@@ -56,23 +56,23 @@ describe('a change of an event that was applied', () => {
     ])
   })
 
-  test('a change of nothing keeps all entries, including their times', () => {
+  test('keeps all entries, including their times, when nothing changes', () => {
     assert.deepEqual(entriesAfter(managed, [stored]), [stored])
     assert.deepEqual(entriesAfter(managed, [{ ...stored, time: '2026-05-05T00:00:00Z' }]), [stored])
   })
 
-  test('a change may set the owners', () => {
+  test('may set the owners', () => {
     const sent = { ...stored, manager: 'three' }
     assert.deepEqual(entriesAfter(managed, [sent]), [sent])
   })
 
-  test('invalid owners in the request are ignored', () => {
+  test('ignores invalid owners in the request', () => {
     assert.deepEqual(entriesAfter(managed, [{ ...stored, operation: 'Delete' }]), [stored])
     assert.deepEqual(entriesAfter(managed, [{ ...stored, fieldsV1: {} }]), [stored])
     assert.deepEqual(entriesAfter(managed, undefined), [stored])
   })
 
-  test('owners whose version is not served are dropped, stored ones and sent ones', () => {
+  test('drops stored and sent owners whose version is not served', () => {
     const older = { ...stored, manager: 'old', apiVersion: 'events.k8s.io/v1beta1' }
     const mixed = { ...managed, metadata: { ...managed.metadata, managedFields: [older, stored] } }
     const change = { sent: undefined, served, writing }
@@ -82,7 +82,7 @@ describe('a change of an event that was applied', () => {
     assert.equal(entriesAfter(managed, [older]), undefined)
   })
 
-  test('a text that its group shows when empty is owned by the manager that emptied it', () => {
+  test('makes the manager that emptied a field its owner if the group shows it when empty', () => {
     const reported = { ...managed, reportingController: 'a.io/b' }
     const owned = { ...stored, fieldsV1: { 'f:reportingController': {} } }
     const applied = { ...reported, metadata: { ...managed.metadata, managedFields: [owned] } }
@@ -96,21 +96,21 @@ describe('a change of an event that was applied', () => {
     assert.deepEqual(entries(['reportingController']), ['two'])
   })
 
-  test('a change that would make too many owners removes all, and is not refused', () => {
+  test('removes all owners instead of failing when there would be too many', () => {
     const many = Array.from({ length: 128 }, (_, at) => ({ ...stored, manager: `m${at}` }))
     assert.equal(entriesAfter(managed, many)?.length, 128)
     const labelled = { ...managed, metadata: { ...managed.metadata, labels: { a: '1' } } }
     assert.equal(entriesAfter(labelled, many), undefined)
   })
 
-  test('a change can remove all owners', () => {
+  test('can remove all owners', () => {
     assert.equal(entriesAfter(managed, []), undefined)
     assert.equal(entriesAfter({ ...managed, note: 'y' }, [{}]), undefined)
   })
 })
 
 describe('arbitrary owners in the request', () => {
-  test('they are accepted or ignored, and a repeated write changes nothing', () => {
+  test('are accepted or ignored, and a repeated write changes nothing', () => {
     const names = fc.constantFrom('f:note', 'f:metadata', '.', 'v:"a"', 'k:{"uid":"u"}', 'x')
     const fieldsV1 = fc.dictionary(names, fc.dictionary(names, fc.constant({})))
     const sent = fc.array(

@@ -24,8 +24,8 @@ export interface Before {
 }
 
 /**
- * The event with its owners after a change. An event without owners gets none: ownership starts
- * with the first apply. `sent`: the managedFields in the request.
+ * The event with its owners after a change. An event without owners gets none: ownership starts with
+ * the first apply. `sent` is the managedFields of the request.
  */
 export function tracked(
   event: Event,
@@ -45,7 +45,7 @@ export function tracked(
   const old = liveTree(before.stored.body)
   const now = liveTree(encodeEvent(event))
   for (const name of change.shownWhenEmpty ?? []) {
-    // To clients of this group the field is now empty, not gone: its writer owns it.
+    // Clients of this group see the field as empty, not as removed, so its writer owns it.
     if (name in old && !(name in now)) now[name] = ''
   }
   const changes = changesOf(old, now)
@@ -55,7 +55,7 @@ export function tracked(
   return settled(event, printOwners(next), before)
 }
 
-/** The event with these entries; with its old ones if entries and event differ only in times. */
+/** The event with these entries, or with its old ones if only times would change. */
 export function settled(
   event: Event,
   entries: readonly ManagedFieldsEntry[],
@@ -82,7 +82,7 @@ function isReset(sent: readonly ManagedFieldsEntry[] | undefined): boolean {
   return Object.keys(sent[0] ?? {}).length === 0
 }
 
-/** The owners that were sent, if they are valid, else the stored ones. */
+/** The owners in the request if they are valid, otherwise the stored ones. */
 function ownersOf(
   sent: readonly ManagedFieldsEntry[] | undefined,
   stored: readonly ManagedFieldsEntry[],

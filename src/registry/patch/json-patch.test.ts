@@ -29,7 +29,7 @@ const event: Json = {
   series: { count: 3 },
 }
 
-test('JSON patch: operations are applied in order', () => {
+test('JSON patch: applies operations in order', () => {
   assert.deepEqual(
     patched(
       event,
@@ -50,11 +50,11 @@ test('JSON patch: operations are applied in order', () => {
   )
 })
 
-test('JSON patch: an empty patch returns the document itself', () => {
+test('JSON patch: returns the document itself for an empty patch', () => {
   assert.equal(patched(event), event)
 })
 
-test('JSON patch: the error names the first operation that fails', () => {
+test('JSON patch: names the first operation that fails', () => {
   failsWith('failed', /^operation 1 \(test \/reason\): the value differs$/, () =>
     patched(
       event,
@@ -71,7 +71,7 @@ test('JSON patch: the error names the first operation that fails', () => {
   cannot(event, null)
 })
 
-test('JSON patch: an error message stays short, however long the patch is', () => {
+test('JSON patch: keeps error messages short, however long the patch is', () => {
   const long = 'x'.repeat(100_000)
   for (const operation of [
     { op: long, path: '/x' },
@@ -85,7 +85,7 @@ test('JSON patch: an error message stays short, however long the patch is', () =
   }
 })
 
-test('JSON patch: positions in lists count from either end', () => {
+test('JSON patch: counts positions in lists from either end', () => {
   const list = ['a', 'b', 'c']
   assert.deepEqual(patched(list, { op: 'add', path: '/1', value: 'x' }), ['a', 'x', 'b', 'c'])
   assert.deepEqual(patched(list, { op: 'add', path: '/3', value: 'x' }), ['a', 'b', 'c', 'x'])
@@ -99,7 +99,7 @@ test('JSON patch: positions in lists count from either end', () => {
   assert.deepEqual(patched(list, { op: 'move', from: '/0', path: '/2' }), ['b', 'c', 'a'])
 })
 
-test('JSON patch: a position that a list does not have fails', () => {
+test('JSON patch: fails for a position that a list does not have', () => {
   const list = ['a']
   for (const name of ['2', '-3', '1e0', '0x0', '', 'a', '1.0', '9'.repeat(30)]) {
     cannot(list, { op: 'add', path: `/${name}`, value: 1 }, /no position/)
@@ -109,7 +109,7 @@ test('JSON patch: a position that a list does not have fails', () => {
   }
 })
 
-test('JSON patch: tildes in a path stand for slashes and tildes', () => {
+test('JSON patch: decodes escaped slashes and tildes in a path', () => {
   assert.deepEqual(
     patched(
       { 'a/b~c': 1, '~1': 2 },
@@ -121,7 +121,7 @@ test('JSON patch: tildes in a path stand for slashes and tildes', () => {
   assert.deepEqual(patched({}, { op: 'add', path: '/', value: 1 }), { '': 1 })
 })
 
-test('JSON patch: names that every object inherits are ordinary names', () => {
+test('JSON patch: treats names that every object inherits as ordinary names', () => {
   const result = patched(
     {},
     { op: 'test', path: '/constructor', value: null },
@@ -138,7 +138,7 @@ test('JSON patch: names that every object inherits are ordinary names', () => {
   cannot({}, { op: 'remove', path: '/toString' }, /no such member/)
 })
 
-test('JSON patch: only replace and test apply to the whole document', () => {
+test('JSON patch: allows only replace and test on the whole document', () => {
   assert.deepEqual(patched(event, { op: 'replace', path: '', value: { a: 1 } }), { a: 1 })
   assert.equal(patched(event, { op: 'test', path: '', value: structuredClone(event) }), event)
   cannot(event, { op: 'replace', path: '', value: 'x' }, /only an object or a list/)
@@ -148,7 +148,7 @@ test('JSON patch: only replace and test apply to the whole document', () => {
   cannot(event, { op: 'replace', path: 'x/reason', value: 1 }, /must start with a slash/)
 })
 
-test('JSON patch: a missing member is null for test and copy, and replace sets it', () => {
+test('JSON patch: treats a missing member as null in test and copy, and sets it in replace', () => {
   assert.equal(patched(event, { op: 'test', path: '/nope', value: null }), event)
   assert.equal(patched(event, { op: 'test', path: '/nope' }), event)
   cannot(event, { op: 'test', path: '/nope', value: 1 })
@@ -159,7 +159,7 @@ test('JSON patch: a missing member is null for test and copy, and replace sets i
   cannot({}, { op: 'move', from: '/nope', path: '/x' }, /no such member/)
 })
 
-test('JSON patch: test compares deeply, in any order of members', () => {
+test('JSON patch: compares deeply in test, in any order of members', () => {
   const document: Json = { a: { x: [1, { y: null }], z: 'z' } }
   const same = { z: 'z', x: [1, { y: null }] }
   assert.equal(patched(document, { op: 'test', path: '/a', value: same }), document)
@@ -183,12 +183,12 @@ test('JSON patch: test compares deeply, in any order of members', () => {
   )
 })
 
-test('JSON patch: a value cannot be moved into itself', () => {
+test('JSON patch: does not move a value into itself', () => {
   cannot({ a: { b: {} } }, { op: 'move', from: '/a', path: '/a/b/c' }, /into itself/)
   assert.deepEqual(patched({ a: 1 }, { op: 'move', from: '/a', path: '/a' }), { a: 1 })
 })
 
-test('JSON patch: a copy is independent of its original', () => {
+test('JSON patch: makes copies that are independent of their originals', () => {
   assert.deepEqual(
     patched(
       { a: { list: [1] } },
@@ -201,7 +201,7 @@ test('JSON patch: a copy is independent of its original', () => {
   )
 })
 
-test('JSON patch: anything but a list of operations is malformed', () => {
+test('JSON patch: rejects anything but a list of operations as malformed', () => {
   for (const patch of [{}, null, 'x', 1, [1], ['x'], [[]]]) {
     failsWith('malformed', /^error decoding patch: /, () => readJsonPatch(patch))
   }
@@ -212,14 +212,14 @@ test('JSON patch: anything but a list of operations is malformed', () => {
   }
 })
 
-test('JSON patch: the first hundred unknown members are reported', () => {
+test('JSON patch: reports the first hundred unknown members', () => {
   const patch = JSON.parse('[{"op":"test","path":"/x","foo":1},{"op":"test","__proto__":1}]')
   assert.deepEqual(readJsonPatch(patch).unknownFields, ['[0].foo', '[1].__proto__'])
   const many = Array.from({ length: 200 }, () => ({ op: 'test', path: '/x', bar: 1 }))
   assert.equal(readJsonPatch(many).unknownFields.length, 100)
 })
 
-test('JSON patch: the limit is ten thousand operations', () => {
+test('JSON patch: accepts at most ten thousand operations', () => {
   const operations = Array.from({ length: 10_000 }, () => ({ op: 'test', path: '/x' }))
   assert.deepEqual(patched({}, ...operations), {})
   const text = 'The allowed maximum operations in a JSON patch is 10000, got 10001'
@@ -228,7 +228,7 @@ test('JSON patch: the limit is ten thousand operations', () => {
   )
 })
 
-test('JSON patch: the limit is a hundred thousand names in all pointers', () => {
+test('JSON patch: accepts at most a hundred thousand names in all pointers', () => {
   const pointer = '/a'.repeat(5)
   const operations = Array.from({ length: 10_000 }, () => ({
     op: 'copy',
@@ -246,7 +246,7 @@ test('JSON patch: the limit is a hundred thousand names in all pointers', () => 
   failsWith('too-large', new RegExp(`^${text}$`), () => readJsonPatch(deep))
 })
 
-test('JSON patch: a patch that copies a value into itself again and again fails early', () => {
+test('JSON patch: fails early when a value is copied into itself repeatedly', () => {
   const many = (operation: (index: number) => Json) =>
     Array.from({ length: 10_000 }, (_, index) => operation(index))
   const bomb = many((index) => ({ op: 'copy', from: '/a', path: `/a/${index}` }))
@@ -259,13 +259,13 @@ test('JSON patch: a patch that copies a value into itself again and again fails 
   )
 })
 
-test('JSON patch: thousands of insertions at the front of a long list fail', () => {
+test('JSON patch: fails for thousands of insertions at the front of a long list', () => {
   const list = Array.from({ length: 50_000 }, (_, index) => index)
   const operations = Array.from({ length: 5_000 }, () => ({ op: 'add', path: '/0', value: 1 }))
   failsWith('too-large', /shifts too many/, () => patched(list, ...operations))
 })
 
-test('JSON patch: the result may not be nested deeper than a request body', () => {
+test('JSON patch: rejects a result nested deeper than a request body may be', () => {
   let deep: Json = {}
   for (let depth = 1; depth < 150; depth += 1) deep = { a: deep }
   const document = { deep, path: structuredClone(deep) }
@@ -298,7 +298,7 @@ const operations = fc.record({
   value: values,
 })
 
-test('JSON patch: any patch leaves its inputs unchanged and fails only with PatchErrors', () => {
+test('JSON patch: leaves its inputs unchanged and fails only with PatchErrors', () => {
   fc.assert(
     fc.property(values, fc.array(operations, { maxLength: 6 }), (document, patch) => {
       const before = JSON.stringify([document, patch])
@@ -318,7 +318,7 @@ test('JSON patch: any patch leaves its inputs unchanged and fails only with Patc
   )
 })
 
-test('JSON patch: the result may not have more values than a request body', () => {
+test('JSON patch: rejects a result with more values than a request body may have', () => {
   const list = (length: number): Json => Array.from({ length }, () => 1)
   const fits = patched({}, { op: 'add', path: '/x', value: list(19_900) })
   assert.equal((fits as { x: Json[] }).x.length, 19_900)
@@ -331,13 +331,13 @@ test('JSON patch: the result may not have more values than a request body', () =
   )
 })
 
-test('JSON patch: escapes in pointers are decoded once', () => {
+test('JSON patch: decodes escapes in pointers once', () => {
   assert.deepEqual(patched({}, { op: 'add', path: '/~01~10~0~1~~2~', value: 1 }), {
     '~1/0~/~~2~': 1,
   })
 })
 
-test('JSON patch: parsing any JSON fails only with PatchErrors', () => {
+test('JSON patch: fails only with PatchErrors when parsing any JSON', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (patch) => {
       try {

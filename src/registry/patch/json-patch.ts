@@ -5,25 +5,25 @@ import { PatchError } from './patch-error.ts'
 
 const OPERATIONS_MAX = 10_000
 
-/** In all pointers together: they are parsed in one go, and held until the patch is applied. */
+/** Limits all pointers together, which are parsed at once and retained until the patch is applied. */
 const NAMES_MAX = 100_000
 
-/** Further unknown fields are not reported. */
+/** Unknown fields beyond this number are not reported. */
 const UNKNOWN_FIELDS_MAX = 100
 
-/** A parsed JSON patch (RFC 6902): the types of all members are checked. */
+/** A parsed JSON patch (RFC 6902) whose members have the right types. */
 export interface JsonPatch {
   readonly operations: readonly Operation[]
-  /** Unknown members of operations, as `[2].name`; the first hundred. */
+  /** The first hundred unknown members of operations, as `[2].name`. */
   readonly unknownFields: readonly string[]
 }
 
-/** Whether the operation exists and has its members is checked when it is applied. */
+/** Applying it checks whether the operation exists and has the members it needs. */
 export interface Operation {
   readonly op: string | undefined
   readonly path: Pointer
   readonly from: Pointer
-  /** Null if it is missing, as in Kubernetes. */
+  /** Null if missing, as in Kubernetes. */
   readonly value: Json
 }
 
@@ -86,7 +86,7 @@ export function applyJsonPatch(document: Json, patch: JsonPatch): Json {
       throw new PatchError(error.kind, `${subject}: ${error.message}`, error)
     }
   }
-  // At the end: between two moves a value may be nested deeper than the limit.
+  // Checked at the end: between two moves a value may be nested deeper than the limit.
   checkSize(draft.root)
   return draft.root
 }
@@ -141,7 +141,7 @@ function test(draft: PatchDocument, { path, value }: Operation): void {
 
 /** A JSON pointer (RFC 6901), parsed once for all attempts to apply its patch. */
 interface Pointer {
-  /** As sent; undefined: not sent. */
+  /** Undefined when the client sent none. */
   readonly text: string | undefined
   /** The place in the document, or the error to throw when the pointer is used. */
   readonly to: Place | string
@@ -184,7 +184,7 @@ function placeOf({ to }: Pointer): Place {
   return to
 }
 
-/** Without a regular expression, which is too slow for ten thousand paths full of escapes. */
+/** A regular expression is too slow for ten thousand paths full of escapes. */
 function unescaped(name: string): string {
   let result = ''
   let from = 0

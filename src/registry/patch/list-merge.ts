@@ -5,7 +5,7 @@ import { PatchError } from './patch-error.ts'
 export interface Lists {
   readonly current: readonly Json[]
   readonly patch: readonly Json[]
-  /** `$setElementOrder`; undefined: the order of the patch. */
+  /** `$setElementOrder`. Default: the order of the patch. */
   readonly order: readonly Json[] | undefined
 }
 
@@ -13,7 +13,7 @@ type Key = string | number | boolean
 
 interface Entry {
   readonly value: Json
-  /** Its position in the current list; undefined when it is new. */
+  /** Position in the current list; undefined for a new entry. */
   readonly place: number | undefined
 }
 
@@ -44,7 +44,7 @@ export function withoutEntries(list: readonly Json[], unwanted: readonly Json[])
   return list.filter((value) => !gone.has(value))
 }
 
-/** Merges lists of objects with a key member, and follows their `$patch` directives. */
+/** Merges lists of objects with a key member and follows their `$patch` directives. */
 export function mergeKeyedList(
   { current, patch, order }: Lists,
   options: {
@@ -80,7 +80,7 @@ export function mergeKeyedList(
 interface KeyedPatch {
   readonly changes: readonly { readonly key: Key; readonly value: JsonObject }[]
   readonly deleted: ReadonlySet<Key>
-  /** The patch replaces the whole current list. */
+  /** Whether the patch replaces the whole current list. */
   readonly replacesAll: boolean
 }
 

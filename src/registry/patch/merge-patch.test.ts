@@ -25,7 +25,7 @@ test('merge patch: objects merge, null removes, the rest replaces', () => {
   )
 })
 
-test('merge patch: the examples of the RFC', () => {
+test('merge patch: passes the examples of the RFC', () => {
   const cases: readonly [Json, Json, Json][] = [
     [{ a: 'b' }, { a: 'c' }, { a: 'c' }],
     [{ a: 'b' }, { b: 'c' }, { a: 'b', b: 'c' }],

@@ -2,9 +2,8 @@ import { isObject, type Json, type JsonObject, memberOf, setMember } from '../..
 import { PatchError } from './patch-error.ts'
 
 /**
- * Applies a JSON merge patch (RFC 7386): objects merge member by member, null removes, everything
- * else replaces. The result shares parts with both. Recurses as deep as the patch, which the parser
- * limits.
+ * Applies a JSON merge patch (RFC 7386): objects merge member by member, null removes, everything else
+ * replaces. The result shares parts with both. Recurses as deep as the patch, which the parser limits.
  */
 export function applyMergePatch(document: Json, patch: Json): Json {
   // The recorded message of Kubernetes.
@@ -34,16 +33,16 @@ function replacement(current: Json | undefined, value: Json): Json {
   return withoutNulls(value)
 }
 
-/** A patch without its nulls, for a place without a value; the patch itself if it has none. */
+/** The patch without its nulls, or the patch itself if it has none. */
 function withoutNulls(patch: JsonObject): JsonObject {
   let result: JsonObject | undefined
   for (const name of Object.keys(patch)) {
     const value = patch[name]
-    const kept = isObject(value) ? withoutNulls(value) : value
-    if (kept === value && value !== null) continue
+    const inner = isObject(value) ? withoutNulls(value) : value
+    if (inner === value && value !== null) continue
     result ??= { ...patch }
-    if (kept === null || kept === undefined) delete result[name]
-    else setMember(result, name, kept)
+    if (inner === null || inner === undefined) delete result[name]
+    else setMember(result, name, inner)
   }
   return result ?? patch
 }

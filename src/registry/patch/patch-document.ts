@@ -2,13 +2,12 @@ import { EVENT_VALUES_MAX, JSON_DEPTH_MAX } from '../../codec/json/json-text.ts'
 import { isObject, type Json, type JsonObject, memberOf, setMember } from '../../lib/json.ts'
 import { PatchError } from './patch-error.ts'
 
-/** The limit of all `copy` operations together; as in Kubernetes, that of a whole request. */
+/** Limits all `copy` operations together; Kubernetes uses the limit of a whole request. */
 const COPIED_BYTES_MAX = 3 * 1024 * 1024
 
 /**
- * The limit of list elements that insertions and removals shift. Only thousands of insertions at
- * the front of lists with many thousands of elements reach it, and those would block the event
- * loop.
+ * Limits the list elements that insertions and removals shift. Only thousands of insertions at the
+ * front of lists with many thousands of elements reach it, and they would block the event loop.
  */
 const SHIFTED_MAX = 20_000_000
 
@@ -18,17 +17,17 @@ export type Place = readonly string[]
 type Container = JsonObject | Json[]
 
 /**
- * A document that is being changed, with copy-on-write: the original, and every value put into it,
- * are never modified. An operation that cannot be done fails with a PatchError, and the document
- * must not be used after that.
+ * A document that is changed with copy-on-write: neither the original nor any value put into it is
+ * modified. An operation that cannot be applied fails with a PatchError, after which the document must
+ * not be used.
  *
  * Positions in lists may count from the end (`-1` is the last); `-` is the position after the last.
  */
 export class PatchDocument {
   #root: Json
-  /** Containers copied here, which may be modified. */
+  /** Containers that were copied and may be modified. */
   readonly #owned = new Set<Container>()
-  /** Cached numbers of members: counting is linear, and thousands of tests may need them. */
+  /** Cached member counts: counting is linear, and thousands of tests may need them. */
   readonly #sizes = new Map<JsonObject, number>()
   #copiedBytes = 0
   #copiedValues = 0
@@ -97,7 +96,7 @@ export class PatchDocument {
     return this.#copied(this.get(place), 0)
   }
 
-  /** Takes time in proportion to `expected`, however large `value` is. */
+  /** Takes time proportional to `expected`, however large `value` is. */
   isEqual(value: Json, expected: Json): boolean {
     if (Array.isArray(expected)) {
       return (
@@ -233,7 +232,7 @@ function valueIn(container: Container, name: string): Json {
   return value ?? null
 }
 
-/** As in Kubernetes: signs and leading zeros are allowed; negative positions count backwards. */
+/** Like Kubernetes, allows signs and leading zeros; negative positions count backwards. */
 function positionIn(length: number, name: string): number {
   const position = /^[+-]?\d{1,15}$/.test(name) ? Number(name) : Number.NaN
   const index = position < 0 ? position + length : position
@@ -249,7 +248,7 @@ function scalarBytes(value: Exclude<Json, Container>): number {
   return typeof value === 'string' ? Buffer.byteLength(value) + 2 : String(value).length
 }
 
-/** Truncates a text from a client for an error message. */
+/** Truncates a client's text for an error message. */
 export function clipped(text: string): string {
   return text.length <= 120 ? text : `${text.slice(0, 120)}…`
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { PatchError, patchStatus } from './patch-error.ts'
 
-test('patchStatus: each kind of failure has its code', () => {
+test('patchStatus: gives each kind of failure its code', () => {
   const status = (error: PatchError) => patchStatus(error).status()
   const malformed = status(new PatchError('malformed', 'no list'))
   assert.deepEqual(

@@ -1,7 +1,7 @@
 import { badRequest, entityTooLarge, StatusError } from '../../api/status.ts'
 
 /**
- * `malformed`: the patch is invalid for every document. `failed`: it cannot be applied to this
+ * A `malformed` patch is invalid for every document; a `failed` one cannot be applied to this
  * document. The others exceed a limit.
  */
 export type PatchErrorKind = 'malformed' | 'failed' | 'too-many-operations' | 'too-large'
@@ -17,7 +17,6 @@ export class PatchError extends Error {
   }
 }
 
-/** The error of the API for the client that sent the patch. */
 export function patchStatus(error: PatchError): StatusError {
   switch (error.kind) {
     case 'malformed':

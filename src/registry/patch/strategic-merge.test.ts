@@ -57,12 +57,12 @@ test('strategic merge: objects merge, null removes, the rest replaces', () => {
   assert.deepEqual(merged({ related: 'x' }, { related: { kind: 'X' } }), { related: { kind: 'X' } })
 })
 
-test('strategic merge: an empty patch returns the document itself', () => {
+test('strategic merge: returns the document itself for an empty patch', () => {
   const document = { reason: 'x' }
   assert.equal(merged(document, {}), document)
 })
 
-test('strategic merge: finalizers are a set, those of the patch come first', () => {
+test('strategic merge: merges finalizers as a set, those of the patch first', () => {
   assert.deepEqual(finalizers(undefined, { finalizers: ['a', 'a'] }), ['a'])
   assert.deepEqual(finalizers(['a'], { finalizers: ['b'] }), ['b', 'a'])
   assert.deepEqual(finalizers(['a', 'b', 'c'], { finalizers: ['c', 'a'] }), ['b', 'c', 'a'])
@@ -70,7 +70,7 @@ test('strategic merge: finalizers are a set, those of the patch come first', () 
   assert.deepEqual(finalizers(['a', 'b'], { finalizers: null }), 'none')
 })
 
-test('strategic merge: finalizers are removed by name', () => {
+test('strategic merge: removes finalizers by name', () => {
   const remove = { '$deleteFromPrimitiveList/finalizers': ['a', 'x'] }
   assert.deepEqual(finalizers(['a', 'b'], remove), ['b'])
   assert.deepEqual(finalizers(['a'], remove), [])
@@ -78,7 +78,7 @@ test('strategic merge: finalizers are removed by name', () => {
   assert.deepEqual(finalizers(['a'], { ...remove, finalizers: ['c', 'x'] }), ['c'])
 })
 
-test('strategic merge: an element order is followed, and other elements keep their positions', () => {
+test('strategic merge: follows an element order, and leaves other elements in their positions', () => {
   const order = (...names: string[]) => ({ '$setElementOrder/finalizers': names })
   assert.deepEqual(finalizers(['a', 'b', 'c'], order('c', 'a')), ['b', 'c', 'a'])
   assert.deepEqual(finalizers(['a', 'b', 'c'], { ...order('n', 'c', 'a'), finalizers: ['n'] }), [
@@ -99,7 +99,7 @@ test('strategic merge: an element order is followed, and other elements keep the
   ])
 })
 
-test('strategic merge: owners are merged by uid', () => {
+test('strategic merge: merges owners by uid', () => {
   assert.deepEqual(owners(['u1'], { ownerReferences: uids('u2') }), ['u2', 'u1'])
   assert.deepEqual(
     metadata(
@@ -115,7 +115,7 @@ test('strategic merge: owners are merged by uid', () => {
   )
 })
 
-test('strategic merge: owners are deleted and replaced by directive', () => {
+test('strategic merge: deletes and replaces owners by directive', () => {
   const gone = { $patch: 'delete', uid: 'u1' }
   assert.deepEqual(owners(['u1', 'u2'], { ownerReferences: [gone] }), ['u2'])
   assert.deepEqual(owners(['u1'], { ownerReferences: [gone, ...uids('u3')] }), ['u3'])
@@ -127,7 +127,7 @@ test('strategic merge: owners are deleted and replaced by directive', () => {
   )
 })
 
-test('strategic merge: other lists are replaced', () => {
+test('strategic merge: replaces other lists', () => {
   assert.deepEqual(
     metadata({ managedFields: [{ manager: 'a' }] }, { managedFields: [{ manager: 'b' }] }),
     { managedFields: [{ manager: 'b' }] },
@@ -135,7 +135,7 @@ test('strategic merge: other lists are replaced', () => {
   assert.deepEqual(merged({ finalizers: ['a'] }, { finalizers: ['b'] }), { finalizers: ['b'] })
 })
 
-test('strategic merge: an object is replaced, emptied or merged as its directive says', () => {
+test('strategic merge: replaces, empties or merges an object as its directive says', () => {
   const document = { related: { kind: 'Node', name: 'n' } }
   const related = (patch: Json) => merged(document, { related: patch })
   assert.deepEqual(related({ $patch: 'replace', kind: 'X', uid: null }), { related: { kind: 'X' } })
@@ -151,7 +151,7 @@ test('strategic merge: an object is replaced, emptied or merged as its directive
   })
 })
 
-test('strategic merge: only retained keys stay', () => {
+test('strategic merge: retains only the keys of $retainKeys', () => {
   assert.deepEqual(metadata({ name: 'a', uid: 'u', labels: {} }, { $retainKeys: ['name'] }), {
     name: 'a',
   })
@@ -164,7 +164,7 @@ test('strategic merge: only retained keys stay', () => {
   )
 })
 
-test('strategic merge: a patch that is invalid for every document is malformed', () => {
+test('strategic merge: rejects a patch that is invalid for every document as malformed', () => {
   for (const patch of [[], 'x', 1, null]) failsWith('malformed', patch)
   failsWith('malformed', { $patch: 'bogus' })
   failsWith('malformed', { $patch: 1 })
@@ -195,12 +195,12 @@ test('strategic merge: a patch that is invalid for every document is malformed',
   }
 })
 
-test('strategic merge: lists of lists fail', () => {
+test('strategic merge: fails for lists of lists', () => {
   failsWith('failed', { metadata: { finalizers: [['a']] } })
   failsWith('failed', { metadata: { ownerReferences: [[]] } })
 })
 
-test('strategic merge: names that every object inherits are ordinary names', () => {
+test('strategic merge: treats names that every object inherits as ordinary names', () => {
   const patch = JSON.parse('{"__proto__":{"x":1},"metadata":{"constructor":["a"],"toString":null}}')
   const result = merged({}, patch)
   assert.equal(JSON.stringify(result), '{"__proto__":{"x":1},"metadata":{"constructor":["a"]}}')
@@ -228,7 +228,7 @@ function trees(keys: fc.Arbitrary<string>): fc.Arbitrary<Json> {
   })).object
 }
 
-test('strategic merge: any patch leaves its inputs unchanged and fails only with PatchErrors', () => {
+test('strategic merge: leaves its inputs unchanged and fails only with PatchErrors', () => {
   const any = trees(fc.oneof(names, directives))
   fc.assert(
     fc.property(any, any, any, (document, labels, patch) => {
@@ -250,7 +250,7 @@ test('strategic merge: any patch leaves its inputs unchanged and fails only with
   )
 })
 
-test('strategic merge: without directives and merging lists it equals a merge patch', () => {
+test('strategic merge: equals a merge patch without directives and merging lists', () => {
   const plain = trees(names)
   fc.assert(
     fc.property(plain, plain, (document, patch) => {
@@ -260,7 +260,7 @@ test('strategic merge: without directives and merging lists it equals a merge pa
   )
 })
 
-test('strategic merge: a set has every value once', () => {
+test('strategic merge: has every value of a set once', () => {
   const lists = fc.array(fc.constantFrom('a', 'b', 'c', 'd', 'e'), { maxLength: 6 })
   fc.assert(
     fc.property(lists, lists, (before, patch) => {

@@ -10,11 +10,11 @@ const ELEMENT_ORDER = '$setElementOrder'
 const DELETE_FROM_LIST = '$deleteFromPrimitiveList'
 
 /**
- * Applies Kubernetes' strategic merge patch: a merge patch in which lists merge too, by the key in
- * `type`, and in which names that start with a dollar sign are directives. Recurses as deep as the
- * patch, which the parser limits.
+ * Applies Kubernetes' strategic merge patch: a merge patch in which lists merge by the key in `type`,
+ * and in which names that start with a dollar sign are directives. Recurses as deep as the patch,
+ * which the parser limits.
  *
- * Fails with `malformed` for an invalid patch, with `failed` if it does not fit this document.
+ * Fails with `malformed` for an invalid patch and with `failed` if it does not fit this document.
  */
 export function applyStrategicMerge(document: Json, patch: Json, type: StructType): Json {
   if (!isObject(patch)) {
@@ -126,12 +126,12 @@ function directiveOf(patch: JsonObject): 'merge' | 'replace' | 'delete' {
 function retained(current: JsonObject, patch: JsonObject): JsonObject {
   const names = listOf(patch, RETAIN_KEYS)
   if (names === undefined) return { ...current }
-  const kept = new Set(names)
+  const retain = new Set(names)
   for (const [name, value] of Object.entries(patch)) {
-    if (value === null || isDirective(name) || kept.has(name)) continue
+    if (value === null || isDirective(name) || retain.has(name)) continue
     throw malformed(RETAIN_KEYS, 'must name every member that the patch sets')
   }
-  return Object.fromEntries(Object.entries(current).filter(([name]) => kept.has(name)))
+  return Object.fromEntries(Object.entries(current).filter(([name]) => retain.has(name)))
 }
 
 function listOf(patch: JsonObject, name: string): Json[] | undefined {

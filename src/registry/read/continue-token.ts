@@ -1,12 +1,12 @@
 /**
- * The continue token of a list: the last key of a page, and the version of the state. Clients send
- * it back without parsing it. It has the format of the Kubernetes API server, for tools that do
- * parse it: unpadded base64url of `{"v":"meta.k8s.io/v1","rv":<version>,"start":"<key>\u0000"}`.
+ * The continue token of a list: the last key of a page, and the version that the list is read at. It
+ * is opaque to clients, but has the format of the Kubernetes API server, because some tools decode
+ * it: unpadded base64url of `{"v":"meta.k8s.io/v1","rv":<version>,"start":"<key>\u0000"}`.
  * The key is relative to the path of the list: `name` in one namespace, `namespace/name` in one
  * cluster, `cluster/namespace/name` in all. So a token never leads out of the scope of the request.
  *
- * A list in the order of time also has `order`, `seen` (when the last event was seen), and every
- * list of a time span has `now` (its durations are before that): both in milliseconds.
+ * Time-ordered lists add `order` and `seen` (when the last event was last seen). Lists with a time
+ * filter add `now`, from which relative durations are measured back. Both are Unix milliseconds.
  */
 import { badRequest, type StatusError } from '../../api/status.ts'
 import { isObject, type Json, memberOf } from '../../lib/json.ts'
@@ -24,31 +24,31 @@ export interface ContinuePoint {
   readonly order?: ListOrder | undefined
   /** When the event with that key was last seen. */
   readonly afterMs?: number | undefined
-  /** Durations of the selector are before this time. */
+  /** Relative durations in the selector are measured back from this time. */
   readonly nowMs?: number | undefined
 }
 
 const encodingVersion = 'meta.k8s.io/v1'
 
-/** Appended to a key, it gives the next possible key. */
+/** Appended to a key to get the next possible key. */
 const keyEnd = '\0'
 
 /** The version in a token that means the newest state. */
-const newest = -1
+const latestVersion = -1
 
-/** Four times the token of the longest names. */
+/** Well above the longest token that is issued. */
 const tokenLengthMax = 2048
 
-/** Of a key: cluster, namespace and name. */
-const PARTS = 3
+/** The number of parts of a key: cluster, namespace and name. */
+const keyParts = 3
 
 const int64Limit = 2 ** 63
 
-/** `scope`: of the request's path, here and when the token comes back. */
+/** `scope` is the scope of the request's path, here and when the token comes back. */
 export function encodeContinue(scope: EventScope, point: ContinuePoint): string {
   const { after, version, order = 'key', afterMs, nowMs } = point
   const key = pathOf(after).slice(scopePath(scope).length)
-  const rv = version === undefined ? newest : Number(formatVersion(version))
+  const rv = version === undefined ? latestVersion : Number(formatVersion(version))
   const timed = order === 'key' ? {} : { order, seen: afterMs }
   const token = JSON.stringify({
     v: encodingVersion,
@@ -60,7 +60,7 @@ export function encodeContinue(scope: EventScope, point: ContinuePoint): string 
   return Buffer.from(token).toString('base64url')
 }
 
-/** Throws a 400 for a token that is not from this server, or from another kind of list. */
+/** Throws a 400 if the token is malformed, or its key has too many parts for the scope. */
 export function decodeContinue(scope: EventScope, token: string): ContinuePoint {
   const fields = parseToken(token)
   const v = memberOf(fields, 'v') ?? ''
@@ -122,10 +122,10 @@ function keyBefore(scope: EventScope, start: string): EventKey {
   const parts = (start.endsWith(keyEnd) ? start.slice(0, -1) : '').split('/')
   const isClean = parts.every((part) => part !== '' && part !== '.' && part !== '..')
   const known = [scope.cluster, scope.namespace].filter((part) => part !== undefined)
-  const missing = PARTS - known.length - parts.length
+  const missing = keyParts - known.length - parts.length
   if (!isClean || missing < 0) throw invalidToken(start)
-  // A token of a narrower list is also valid here: it is a position among the keys, before the first
-  // namespace or cluster whose name begins like that.
+  // The token of a narrower list has too few parts. It is a byte position among the keys here: just
+  // before the first namespace (or cluster) with that prefix.
   const last = missing > 0 ? [...parts.slice(0, -1), `${parts.at(-1)}${keyEnd}`] : parts
   const [cluster = keyEnd, namespace = keyEnd, name = keyEnd] = [...known, ...last]
   return { cluster, namespace, name }

@@ -30,7 +30,7 @@ export function eventSelector(
  * memory, since replicas of one client program send equal selectors.
  */
 export class SharedSelectors {
-  /** By digest, since the text is as long as the selector itself. */
+  /** Keyed by digest, since the text is as long as the selector itself. */
   readonly #known = new Map<string, WeakRef<EventSelector>>()
   readonly #unused = new FinalizationRegistry<string>((digest) => {
     if (this.#known.get(digest)?.deref() === undefined) this.#known.delete(digest)
@@ -72,7 +72,7 @@ export function namedBy(fields: readonly FieldRequirement[]): NamedBy {
   }
 }
 
-/** Whether a part of the key has an impossible required value, or contradictory requirements. */
+/** Whether a part of the key is required to have an impossible value, or two different ones. */
 function isImpossiblePart(fields: readonly FieldRequirement[], part: SelectableField): boolean {
   const required = requiredValue(fields, part)
   if (required === undefined) return false

@@ -1,4 +1,4 @@
-/** What an index can know of field requirements. */
+/** The part of field requirements that an index can check. */
 import type { FieldRequirement, SelectableField } from '../../api/selectors/field-selector.ts'
 import type { Requires, ValueField } from '../../storage/requires.ts'
 import { boundOf, mentionOf, requiredValue } from './field-tests.ts'
@@ -13,7 +13,7 @@ const valueFields: ReadonlyMap<SelectableField, ValueField> = new Map([
   ['controller', 'controller'],
 ])
 
-/** `isAlone`: nothing else is selected by. */
+/** `isAlone`: there are no other requirements. */
 export function requirementsOf(
   fields: readonly FieldRequirement[],
   nowMs: number,
@@ -63,7 +63,7 @@ function earliest(fields: readonly FieldRequirement[], nowMs: number): number | 
   return bounds.length === 0 ? undefined : Math.min(...bounds)
 }
 
-/** Each value at most once with each operator: the index gets one of them. */
+/** Removes duplicates: the index gets each value at most once with each operator. */
 function isKnownToIndex(fields: readonly FieldRequirement[]): boolean {
   const seen = new Set<string>()
   return fields.every(({ field, operator }) => {

@@ -25,18 +25,18 @@ export interface ListRequest {
   readonly order: ListOrder | undefined
 }
 
-/** As in storage's ListOptions. At most one of `at` and `notOlderThan` is set. */
+/** Where a list starts; see `ListOptions`. At most one of `at` and `notOlderThan` is set. */
 export interface ListPosition {
   readonly at: Version | undefined
   readonly notOlderThan: Version | undefined
   /** The version as sent; a version beyond the range of numbers is reduced for storage. */
   readonly versionText?: string
   readonly after: EventKey | undefined
-  /** With another order than by key: when the event with that key was last seen. */
+  /** When the event with that key was last seen; set by orders other than by key. */
   readonly afterMs?: number | undefined
   /** Undefined: by key. */
   readonly order?: ListOrder | undefined
-  /** The order was not requested: a list by key will do if memory cannot serve it. */
+  /** The order was not requested: a list by key is acceptable if memory cannot serve it. */
   readonly isOrderOptional?: boolean | undefined
   /** Durations in the selector are before this time, on all pages of a list. */
   readonly nowMs?: number | undefined

@@ -3,31 +3,24 @@ import type { StatusError } from '../../api/status.ts'
 import type { Lane } from '../../lib/run-queue.ts'
 import { recorded, type Traced } from '../../lib/tracing/span.ts'
 import { StorageError } from '../../storage/errors.ts'
-import { pathOf } from '../../storage/event-scope.ts'
-import type { ReadStorage } from '../../storage/read-storage.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type {
-  EventKey,
   EventPage,
   EventScope,
   EventSelector,
   ListOptions,
-  ListPart,
-  RunsOptions,
+  ReadStorage,
   StoredEvent,
 } from '../../storage/storage.ts'
 import { pageExpired, type ResourceNames, statusOfStorageError } from '../storage-errors.ts'
 import { encodeContinue } from './continue-token.ts'
 import {
-  asRuns,
-  inBounds,
-  inPieces,
   isOnePiece,
-  type Piecewise,
+  ListCursor,
+  type ListRest,
+  type PieceSize,
   pieceItemsOf,
-  pieceItemsUsual,
-  repeatable,
-} from './list-pieces.ts'
+} from './list-cursor.ts'
 import type { ListPosition } from './list-position.ts'
 
 /**
@@ -37,18 +30,20 @@ import type { ListPosition } from './list-position.ts'
 const bytesEnough = 1024 * 1024
 /** A limit up to this is read at once: the last key is needed before anything is sent. */
 const wholePageItems = 10_000
+/** The page size for finding the end of a list. */
+const searchItems = 500
 
-export interface ListQuery extends ListPosition, Piecewise, Traced {
+const noMore: ListEnd = { continueToken: undefined, remainingItemCount: undefined }
+
+export interface ListQuery extends ListPosition, PieceSize, Traced {
   readonly scope: EventScope
   /** The scope of the path: continue tokens are relative to it. */
   readonly tokenScope: EventScope
   readonly selector: EventSelector | undefined
   /** Undefined: no limit. */
   readonly limit: number | undefined
-  /** The list ends with this page, also if more would follow. */
+  /** The list ends with this page, even if more events follow. */
   readonly isOnlyPage?: boolean | undefined
-  /** Set by readers that cache encoded runs. */
-  readonly recall?: RunsOptions['recall'] | undefined
   /**
    * Called for each page that is read from the store for this list alone, with the bytes of its
    * events; what it throws ends the list.
@@ -59,21 +54,38 @@ export interface ListQuery extends ListPosition, Piecewise, Traced {
   readonly lane: Lane
 }
 
-/** A list that has started: its metadata is known, and its items are read lazily. */
+/** A list that has started: its metadata is known, and its events are read as they are needed. */
 export interface EventListing {
   readonly version: Version
   /** Set when the limit was reached before the end. */
   readonly continueToken: string | undefined
   readonly remainingItemCount: number | undefined
-  /** In order, at least one piece, all of one state. Can be iterated several times. */
-  readonly pieces: AsyncIterable<readonly StoredEvent[]>
-  /** The same as parts, for a reader with `recall` that wants all of a long list. */
-  readonly parts?: AsyncIterable<readonly ListPart[]> | undefined
-  /** The only piece, when there is one. */
-  readonly whole: readonly StoredEvent[] | undefined
-  /** How many events stay in memory for as long as the pieces are read. */
-  readonly retainedItems: number
+  /** The events that were read to start the list. They stay in memory for as long as it is read. */
+  readonly first: readonly StoredEvent[]
+  /** Whether `first` is the whole list and small enough to be encoded at once. */
+  readonly isShort: boolean
+  /** Reads the list from its beginning, at one version. Can be called several times. */
+  open(): ListCursor
 }
+
+/** A list of events that have all been read. */
+export function listingOf(
+  first: readonly StoredEvent[],
+  meta: Pick<EventListing, 'version'> & Partial<ListEnd>,
+  size: PieceSize,
+): EventListing {
+  return {
+    version: meta.version,
+    continueToken: meta.continueToken,
+    remainingItemCount: meta.remainingItemCount,
+    first,
+    isShort: isOnePiece(first, size),
+    open: () => new ListCursor(first, undefined, size),
+  }
+}
+
+/** How a list ends: both are undefined when there are no more events. */
+type ListEnd = Pick<EventListing, 'continueToken' | 'remainingItemCount'>
 
 export class EventLister {
   readonly #storage: ReadStorage
@@ -87,29 +99,23 @@ export class EventLister {
   async list(wanted: ListQuery): Promise<EventListing> {
     const limit = wanted.limit ?? Number.POSITIVE_INFINITY
     const { query, first } = await this.#firstInOrder(wanted, limit)
-    const isCut = first.items.length >= limit
+    const { version, items } = first
+    const isCut = items.length >= limit
     if (isCut || !first.more) {
-      return {
-        version: first.version,
-        ...this.#rest(query, first, isCut && first.more ? first.items.at(-1) : undefined),
-        pieces: repeatable(() => inPieces(first.items, query)),
-        whole: isOnePiece(first.items, query) ? first.items : undefined,
-        retainedItems: first.items.length,
-      }
+      return listingOf(items, { version, ...this.#endOf(query, first, isCut) }, query)
     }
     const end = await this.#findEnd(query, first, limit)
+    const rest = this.#rest(query, first, limit)
     return {
-      version: first.version,
-      continueToken: end && this.#token(query, placeOf(end.last, query), first.version),
-      remainingItemCount: end?.remaining,
-      pieces: repeatable(() => this.#pieces(query, first, end?.last.key)),
-      parts: this.#parts(query, first.version),
-      whole: undefined,
-      retainedItems: first.items.length,
+      version,
+      ...end,
+      first: items,
+      isShort: false,
+      open: () => new ListCursor(items, rest, query),
     }
   }
 
-  /** Only memory has the order of time: without it, a list that did not ask for it is by key. */
+  /** Only memory has the order of time. Without it, a list that did not request that order is by key. */
   async #firstInOrder(
     query: ListQuery,
     limit: number,
@@ -165,72 +171,33 @@ export class EventLister {
     return new StorageError({ kind: 'future', message: error.message, version, cause: error })
   }
 
-  /** Finds the end of a list with a very large limit: reads up to it, and keeps nothing. */
-  async #findEnd(
-    query: ListQuery,
-    first: EventPage,
-    limit: number,
-  ): Promise<{ readonly last: StoredEvent; readonly remaining: number | undefined } | undefined> {
-    if (limit === Number.POSITIVE_INFINITY) return undefined
+  /** Finds the end of a list with a very large limit: reads up to it, and retains nothing. */
+  async #findEnd(query: ListQuery, first: EventPage, limit: number): Promise<ListEnd> {
+    if (limit === Number.POSITIVE_INFINITY) return noMore
     let seen = first.items.length
     let page = first
-    while (page.more) {
+    while (page.more && seen < limit) {
       page = await this.#next(query, first.version, {
         ...placeOf(page.items.at(-1), query),
-        limit: Math.min(pieceItemsUsual, limit - seen),
+        limit: Math.min(searchItems, limit - seen),
       })
       seen += page.items.length
-      const last = page.items.at(-1)
-      if (seen === limit && page.more && last !== undefined)
-        return { last, remaining: page.remaining }
     }
-    return undefined
+    return this.#endOf(query, page, seen === limit)
   }
 
-  async *#pieces(
-    query: ListQuery,
-    first: EventPage,
-    end: EventKey | undefined,
-  ): AsyncGenerator<readonly StoredEvent[]> {
-    const limit = pieceItemsOf(query)
-    let page = first
-    yield* inPieces(page.items, query)
-    while (page.more) {
-      page = await this.#next(query, first.version, {
-        ...placeOf(page.items.at(-1), query),
-        limit,
-      })
-      const last = end && page.items.findIndex(({ key }) => isSame(key, end))
-      if (last !== undefined && last !== -1) {
-        yield* inPieces(page.items.slice(0, last + 1), query)
-        return
-      }
-      yield* inPieces(page.items, query)
-    }
-  }
-
-  /** Undefined when runs are useless: only some of their events are listed, or none is cached. */
-  #parts(query: ListQuery, version: Version): EventListing['parts'] {
-    const { recall, selector, limit, order } = query
-    if (recall === undefined || selector !== undefined || limit !== undefined) return undefined
-    if ((order ?? 'key') !== 'key') return undefined
-    return repeatable(() => this.#partsAt(query, version, recall))
-  }
-
-  async *#partsAt(
-    query: ListQuery,
-    at: Version,
-    recall: RunsOptions['recall'],
-  ): AsyncGenerator<readonly ListPart[]> {
-    const limit = pieceItemsOf(query)
-    let { after } = query
-    for (let more = true; more; ) {
-      const page =
-        this.#storage.listRuns(query.scope, { at, after, limit, recall }) ??
-        asRuns(await this.#next(query, at, { after, limit }))
-      yield page.parts.flatMap((part) => inBounds(part, query))
-      after = page.last
-      more = page.more
+  #rest(query: ListQuery, first: EventPage, limit: number): ListRest {
+    const { scope, selector, order = 'key' } = query
+    const { version: at } = first
+    const isWhole = selector === undefined && query.limit === undefined && order === 'key'
+    const isDivided = isWhole && first.connection === undefined
+    return {
+      limit,
+      page: (last, limit) => this.#next(query, at, { ...placeOf(last, query), limit }),
+      runs: (last, limit) =>
+        isDivided
+          ? this.#storage.runs?.(scope, { at, after: placeOf(last, query).after, limit })
+          : undefined,
     }
   }
 
@@ -275,14 +242,10 @@ export class EventLister {
     })
   }
 
-  #rest(
-    query: ListQuery,
-    page: EventPage,
-    last: StoredEvent | undefined,
-  ): Pick<EventListing, 'continueToken' | 'remainingItemCount'> {
-    if (last === undefined || query.isOnlyPage === true) {
-      return { continueToken: undefined, remainingItemCount: undefined }
-    }
+  /** `isCut`: the list ends with this page because of its limit. */
+  #endOf(query: ListQuery, page: EventPage, isCut: boolean): ListEnd {
+    const last = page.items.at(-1)
+    if (!isCut || !page.more || last === undefined || query.isOnlyPage === true) return noMore
     return {
       continueToken: this.#token(query, placeOf(last, query), page.version),
       remainingItemCount: page.remaining,
@@ -293,11 +256,9 @@ export class EventLister {
 /** Where the next page begins. */
 type PlaceInList = Pick<ListOptions, 'after' | 'afterMs'>
 
-function placeOf(last: StoredEvent | undefined, { order = 'key' }: ListQuery): PlaceInList {
-  const afterMs = order === 'key' ? undefined : last?.fields.lastSeenMs
-  return { after: last?.key, afterMs }
-}
-
-function isSame(key: EventKey, other: EventKey): boolean {
-  return pathOf(key) === pathOf(other)
+/** `last` is undefined at the start of the list, which may be a later page itself. */
+function placeOf(last: StoredEvent | undefined, query: ListQuery): PlaceInList {
+  if (last === undefined) return { after: query.after, afterMs: query.afterMs }
+  const isByKey = (query.order ?? 'key') === 'key'
+  return { after: last.key, afterMs: isByKey ? undefined : last.fields.lastSeenMs }
 }

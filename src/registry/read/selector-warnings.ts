@@ -1,7 +1,7 @@
 import { EVENT_TYPES } from '../../api/validation/event-validation.ts'
 import type { Requires } from '../../storage/requires.ts'
 
-/** Why a selector can hardly match anything: an empty list would look as if nothing happened. */
+/** Reasons why a selector can hardly match: an empty list would look as if nothing had happened. */
 export function selectorWarnings(requires: Requires | undefined): readonly string[] {
   const { type, sinceMs, untilMs } = requires ?? {}
   const warnings: string[] = []

@@ -3,7 +3,7 @@ import { badRequest } from '../../api/status.ts'
 import { hasTexts, type RequiredText } from '../../storage/requires.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
 
-/** Each is searched for in every event that the other terms leave, and in each change of a watch. */
+/** Every event that the other terms leave, and each change of a watch, is searched for each text. */
 const textsMax = 4
 /** People search for words. The search for a long text in a long note can be made slow. */
 const textLengthMax = 256
@@ -24,7 +24,7 @@ export function textsOf(fields: readonly FieldRequirement[]): readonly RequiredT
   }))
 }
 
-/** Whether the note or the reason contains the texts, without case. */
+/** Tests whether the note or the reason contains the texts, ignoring case. */
 export function textTest(texts: readonly RequiredText[]): (stored: StoredEvent) => boolean {
   const needed = texts.filter(({ text, isIn }) => isIn && PLAIN.test(text))
   return (stored) => {

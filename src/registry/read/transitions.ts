@@ -4,8 +4,8 @@ import type { EventSelector, WatchItem } from '../../storage/storage.ts'
 import { type ResourceNames, statusOfStorageError, watchExpired } from '../storage-errors.ts'
 
 /**
- * How a watcher sees a change: as it is (`natural`), or as an event that starts or stops to match
- * its selector. Undefined: not at all.
+ * How a watcher sees a change: unchanged (`natural`), or as an event that starts or stops matching its
+ * selector. Undefined if the watcher does not see it.
  */
 export type Transition = 'natural' | 'entered' | 'left' | undefined
 
@@ -18,7 +18,7 @@ export function transitionFor(item: WatchItem, selector: EventSelector | undefin
   return wasIn ? 'left' : undefined
 }
 
-/** The error that ends a watch; undefined for an error that is not from the storage. */
+/** The error that ends a watch; undefined for an error that is not from storage. */
 export function watchFailure(error: unknown, names: ResourceNames): StatusError | undefined {
   if (!(error instanceof StorageError)) return undefined
   return error.kind === 'compacted' ? watchExpired() : statusOfStorageError(error, names)

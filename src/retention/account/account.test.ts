@@ -13,7 +13,7 @@ const key = { cluster: 'c', namespace: 'n', name: 'e' }
 class FakeEtcd {
   value: Buffer | undefined
   leader = 1
-  /** What happens to the next writes: lost before, or after, they are applied. */
+  /** Faults of the next writes: lost before or after they are applied. */
   readonly faults: ('before' | 'after')[] = []
 
   async range() {
@@ -54,7 +54,7 @@ function accountOn(etcd: FakeEtcd, replica: string, log: Log = silentLog) {
     clock: { now: () => used.now },
     log,
   })
-  /** One round of its loop. */
+  /** Runs the loop once. */
   const round = async () => {
     const ending = new AbortController()
     const running = account.run(ending.signal)
@@ -68,7 +68,7 @@ function accountOn(etcd: FakeEtcd, replica: string, log: Log = silentLog) {
 const storedIn = (etcd: FakeEtcd) =>
   etcd.value && decodeAccount(etcd.value)?.totals.get('expired', 'r')
 
-test('account: a sweeper goes on with the totals of the one before', async () => {
+test('account: continues with the totals of the previous sweeper', async () => {
   const etcd = new FakeEtcd()
   const before = new Totals()
   before.add('expired', 'r', 10)
@@ -88,7 +88,7 @@ test('account: a sweeper goes on with the totals of the one before', async () =>
   assert.equal(account.totals.get('namespaces', 'c/n'), 1)
 })
 
-test('account: a write that failed is repeated, and counts once whether it was applied or not', async () => {
+test('account: repeats a failed write and counts once whether it was applied or not', async () => {
   for (const fault of ['before', 'after'] as const) {
     const etcd = new FakeEtcd()
     const { account, round } = accountOn(etcd, 'a')
@@ -104,7 +104,7 @@ test('account: a write that failed is repeated, and counts once whether it was a
   }
 })
 
-test('account: only the leader writes', async () => {
+test('account: is written only by the leader', async () => {
   const etcd = new FakeEtcd()
   const { account, round } = accountOn(etcd, 'a')
   const term = termOf(1)
@@ -116,7 +116,7 @@ test('account: only the leader writes', async () => {
   assert.equal(etcd.value, undefined)
 })
 
-test('account: another policy of the sweeper is reported once, and not while it is rolled out', async () => {
+test('account: warns once when the policy of the sweeper differs, but not during a rollout', async () => {
   const etcd = new FakeEtcd()
   const lines: string[] = []
   const log = { ...silentLog, warn: (line: string) => lines.push(line) } as Log
@@ -132,7 +132,7 @@ test('account: another policy of the sweeper is reported once, and not while it 
   await after(0)
   await after(60_000)
   assert.equal(lines.length, 0)
-  // The file has arrived here as well.
+  // This replica has the new file as well.
   used.policy = 'p2'
   await after(1_000)
   used.policy = 'p1'
@@ -141,7 +141,7 @@ test('account: another policy of the sweeper is reported once, and not while it 
   await after(121_000)
   await after(121_000)
   assert.equal(lines.length, 1)
-  // Its own entry, from when it led itself.
+  // Written by this replica when it led.
   write('p3', 'here')
   await after(1_000)
   await after(200_000)

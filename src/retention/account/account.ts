@@ -2,12 +2,12 @@
  * The account: what the sweepers have deleted, and why.
  *
  * The counters of a process end with it, and the work moves from replica to replica. So the sweeper
- * keeps the totals in one key of etcd, which every replica reads. Only the leader writes it, always
- * the whole sum, so a write may be repeated. What a sweeper counted after its last write is lost when
- * it is killed: some seconds of counting.
+ * stores the totals in one etcd key, which every replica reads. Only the leader writes it, always the
+ * whole sum, so a write may be repeated. A sweeper that is killed loses the few seconds it counted
+ * after its last write.
  *
- * The key also tells the policy of the sweeper: other replicas warn when theirs differs for longer
- * than it takes to change a file everywhere.
+ * The key also names the sweeper's policy: other replicas warn when theirs differs for longer than a
+ * rollout takes.
  */
 import type { Term } from '../../election/term.ts'
 import type { EtcdClient } from '../../etcd/client.ts'
@@ -29,9 +29,9 @@ export interface AccountOptions {
   /** The leader's key: only the leader writes. */
   readonly leaderKey: string
   readonly replica: string
-  /** The fingerprint of the policy of now. */
+  /** The fingerprint of the current policy. */
   readonly policy: () => string
-  /** Whether events of this namespace, or cluster, are stored. Default: it is not known. */
+  /** Whether this namespace, or cluster, has stored events. Default: assumes so. */
   readonly isStored?: ((cluster: string, namespace: string | undefined) => boolean) | undefined
   readonly clock: Clock
   readonly log: Log
@@ -41,20 +41,20 @@ export class Account {
   readonly #options: AccountOptions
   readonly #key: Buffer
   readonly #leaderKey: Buffer
-  /** Of this process, since its start. */
+  /** Counts of this process since its start. */
   readonly own: Totals = new Totals()
-  /** As last read or written. */
+  /** The totals last read or written. */
   #stored = new Totals()
   /** The policy in the key; undefined when there is none. */
   #storedPolicy: string | undefined
-  /** What this replica has counted in its term, and not written yet. */
+  /** Counts of this term that have not been written yet. */
   #unwritten = new Totals()
   #term: Term | undefined
-  /** In this term, the totals of the last sweeper have been read. */
+  /** Whether this term has read the totals of the previous sweeper. */
   #isLoaded = false
-  /** The last write may not have been applied. */
+  /** Whether the last write may not have been applied. */
   #isUnsure = false
-  /** One call at a time, so that none overtakes another. */
+  /** Calls run one at a time, so that none overtakes another. */
   #calls: Promise<void> = Promise.resolve()
   #differsSince: number | undefined
   #warnedPolicy: string | undefined
@@ -65,7 +65,7 @@ export class Account {
     this.#leaderKey = Buffer.from(options.leaderKey)
   }
 
-  /** Of all replicas, also of those that are gone. A few seconds old on other replicas. */
+  /** Counts of all replicas, past ones included; a few seconds out of date on other replicas. */
   get totals(): Totals {
     return this.#stored.plus(this.#unwritten)
   }
@@ -73,11 +73,6 @@ export class Account {
   expired(rule: string): void {
     this.own.add('expired', rule)
     this.#unwritten.add('expired', rule)
-  }
-
-  /** What it returns is to be called when the event is deleted. */
-  expiring(rule: string): () => void {
-    return () => this.expired(rule)
   }
 
   evicted(budget: string, { cluster, namespace }: EventKey): void {
@@ -88,7 +83,7 @@ export class Account {
     }
   }
 
-  /** This replica leads: it writes from now on, until the end of the term. */
+  /** Makes this replica the writer until the end of the term. */
   begin(term: Term): void {
     this.#term = term
     this.#isLoaded = false
@@ -96,7 +91,7 @@ export class Account {
     this.#unwritten = new Totals()
   }
 
-  /** Writes what is left, at the end of a term; the lease of the leader must still exist. */
+  /** Writes the remaining counts at the end of a term; the leader's lease must still exist. */
   async end(term: Term): Promise<void> {
     if (this.#term === term) await this.#attempt(() => this.#write(term))
     this.#term = undefined
@@ -139,9 +134,9 @@ export class Account {
     const policy = policyOfNow()
     const isWritten = this.#unwritten.isEmpty && !this.#isUnsure
     if (isWritten && policy === this.#storedPolicy) return
-    this.#makeRoom()
+    this.#dropUnusedNames()
     const totals = this.#stored.plus(this.#unwritten)
-    // What is counted meanwhile belongs to the next write.
+    // Counts from here on belong to the next write.
     this.#stored = totals
     this.#unwritten = new Totals()
     this.#isUnsure = true
@@ -159,17 +154,17 @@ export class Account {
     else this.#isLoaded = false
   }
 
-  /** Names come and go: those without events leave their places to those that have some. */
-  #makeRoom(): void {
+  /** Names come and go: those without events make way for those that have some. */
+  #dropUnusedNames(): void {
     const { isStored = () => true } = this.#options
-    this.#stored.makeRoom('clusters', (cluster) => isStored(cluster, undefined))
-    this.#stored.makeRoom('namespaces', (name) => {
+    this.#stored.dropUnused('clusters', (cluster) => isStored(cluster, undefined))
+    this.#stored.dropUnused('namespaces', (name) => {
       const [cluster = '', namespace] = name.split('/')
       return isStored(cluster, namespace)
     })
   }
 
-  /** Each leader uses its own policy: if they differ, what is deleted depends on the leader. */
+  /** Each leader applies its own policy: if they differ, deletes depend on who leads. */
   #comparePolicy({ policy: there, replica: sweeper }: AccountEntry): void {
     const { policy, replica, clock, log } = this.#options
     const here = policy()
@@ -180,7 +175,7 @@ export class Account {
     this.#differsSince ??= clock.now()
     if (clock.now() < this.#differsSince + rolloutMs || this.#warnedPolicy === there) return
     this.#warnedPolicy = there
-    log.warn('The sweeping replica has another retention policy; give all replicas the same file', {
+    log.warn('The sweeping replica has a different retention policy; use one file for all', {
       sweeper,
       there,
       here,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { decodeAccount, encodeAccount, OTHER, Totals } from './totals.ts'
 
-test('totals: counts are kept by kind and name, and add up', () => {
+test('totals: counts by kind and name, and adds up', () => {
   const one = new Totals()
   assert.ok(one.isEmpty)
   one.add('expired', 'a')
@@ -17,7 +17,7 @@ test('totals: counts are kept by kind and name, and add up', () => {
   assert.deepEqual([one.get('expired', 'a'), one.isEmpty], [3, false])
 })
 
-test('totals: the number of names is bounded, and nothing is lost', () => {
+test('totals: bounds the number of names without losing counts', () => {
   const totals = new Totals()
   for (let at = 0; at < 5_000; at++) totals.add('namespaces', `prod/n${at}`)
   totals.add('namespaces', 'prod/n0')
@@ -31,16 +31,16 @@ test('totals: the number of names is bounded, and nothing is lost', () => {
   assert.equal(sum, 5_001)
 })
 
-test('totals: names that are not needed any more leave their places, and nothing is lost', () => {
+test('totals: drops unused names without losing counts', () => {
   const totals = new Totals()
   for (let at = 0; at < 999; at++) totals.add('namespaces', `prod/n${at}`, 2)
-  totals.makeRoom('namespaces', () => false)
+  totals.dropUnused('namespaces', () => false)
   assert.deepEqual(
     [totals.get('namespaces', 'prod/n7'), totals.hasOthers('namespaces')],
     [2, false],
   )
   totals.add('namespaces', 'prod/last')
-  totals.makeRoom('namespaces', (name) => name.endsWith('7'))
+  totals.dropUnused('namespaces', (name) => name.endsWith('7'))
   totals.add('namespaces', 'prod/new')
   assert.deepEqual(
     ['prod/n7', 'prod/n8', 'prod/new', OTHER].map((name) => totals.get('namespaces', name)),
@@ -49,7 +49,7 @@ test('totals: names that are not needed any more leave their places, and nothing
   assert.ok(totals.hasOthers('namespaces'))
 })
 
-test('account: what is written is read back, within 64 KiB', () => {
+test('account: is decoded as it was encoded, within 64 KiB', () => {
   const totals = new Totals()
   for (let at = 0; at < 2_000; at++) totals.add('namespaces', `cluster/namespace-${at}`, 123_456)
   totals.add('expired', 'default', 7)
@@ -61,7 +61,7 @@ test('account: what is written is read back, within 64 KiB', () => {
   assert.deepEqual(entry?.totals.of('namespaces'), totals.of('namespaces'))
 })
 
-test('account: a value that is not an account is ignored, and so are counts that are not numbers', () => {
+test('account: ignores values that are not accounts and counts that are not numbers', () => {
   for (const text of ['', 'x', '[]', '7', 'null']) {
     assert.equal(decodeAccount(Buffer.from(text)), undefined, text)
   }

@@ -1,16 +1,16 @@
 /**
  * How many events were deleted, and why, since the first sweeper of this etcd. Stored as one JSON
- * object, of some 40 bytes for each name: 60 KB when all places are taken. For example
+ * object of some 40 bytes per name, or 60 KB when full. For example
  *
  *     {"replica":"host/42","policy":"5d41402a","expired":{"warnings":12},"evicted":{"shop":7},
  *      "clusters":{"prod":7},"namespaces":{"prod/shop":7}}
  */
-import { isObject, type Json, memberOf, textOf } from '../../lib/json.ts'
+import { isObject, memberOf, parsedJson, textOf } from '../../lib/json.ts'
 
-/** Where names beyond the limit are counted. It cannot be the name of anything else. */
+/** Counts names beyond the limit. No rule, budget, cluster or namespace can have this name. */
 export const OTHER = '_other'
 
-/** Names come from policy files and namespaces, and may change without end. */
+/** Names come from policy files and namespaces, which may change endlessly. */
 const NAMES_MAX = { expired: 300, evicted: 300, clusters: 300, namespaces: 1_000 } as const
 
 export type TotalKind = keyof typeof NAMES_MAX
@@ -18,7 +18,7 @@ export const TOTAL_KINDS = Object.keys(NAMES_MAX) as readonly TotalKind[]
 
 export class Totals {
   readonly #counts: Readonly<Record<TotalKind, Map<string, number>>> = {
-    /** Expired events by rule, and evicted events by budget, by cluster and by namespace. */
+    // Expired events by rule; evicted events by budget, by cluster and by namespace.
     expired: new Map(),
     evicted: new Map(),
     clusters: new Map(),
@@ -44,13 +44,13 @@ export class Totals {
     counts.set(counted, (counts.get(counted) ?? 0) + count)
   }
 
-  /** Whether what was counted for a name may be among the others. */
+  /** Whether some names are counted under `OTHER`. */
   hasOthers(kind: TotalKind): boolean {
     return this.#counts[kind].has(OTHER)
   }
 
-  /** When all places are taken, names that are not needed any more are counted as others. */
-  makeRoom(kind: TotalKind, isNeeded: (name: string) => boolean): void {
+  /** When full, moves the counts of names that are no longer needed to `OTHER`. */
+  dropUnused(kind: TotalKind, isNeeded: (name: string) => boolean): void {
     const counts = this.#counts[kind]
     if (counts.size < NAMES_MAX[kind]) return
     for (const [name, count] of [...counts]) {
@@ -60,7 +60,6 @@ export class Totals {
     }
   }
 
-  /** A new object. */
   plus(others: Totals): Totals {
     const sum = new Totals()
     for (const each of [this, others]) {
@@ -72,10 +71,10 @@ export class Totals {
   }
 }
 
-/** The totals, and who has written them with which policy. */
+/** The totals, who wrote them, and under which policy. */
 export interface AccountEntry {
   readonly replica: string
-  /** The fingerprint. */
+  /** The policy's fingerprint. */
   readonly policy: string
   readonly totals: Totals
 }
@@ -85,9 +84,9 @@ export function encodeAccount({ replica, policy, totals }: AccountEntry): Buffer
   return Buffer.from(JSON.stringify({ replica, policy, ...Object.fromEntries(counts) }))
 }
 
-/** Undefined when the value is not an account. Counts that are not numbers are left out. */
+/** Undefined when the value is not an account. Skips counts that are not positive integers. */
 export function decodeAccount(value: Buffer): AccountEntry | undefined {
-  const tree = parsed(value)
+  const tree = parsedJson(value)
   if (tree === undefined || !isObject(tree)) return undefined
   const totals = new Totals()
   for (const kind of TOTAL_KINDS) {
@@ -100,12 +99,4 @@ export function decodeAccount(value: Buffer): AccountEntry | undefined {
     }
   }
   return { replica: textOf(tree, 'replica'), policy: textOf(tree, 'policy'), totals }
-}
-
-function parsed(value: Buffer): Json | undefined {
-  try {
-    return JSON.parse(value.toString())
-  } catch {
-    return undefined
-  }
 }

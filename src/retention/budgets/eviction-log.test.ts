@@ -25,7 +25,7 @@ function start() {
 
 const msg = 'Events evicted for a budget'
 
-test('eviction log: the first line at once, then one a minute with all that was evicted', () => {
+test('eviction log: writes the first line immediately, then one a minute with all evictions', () => {
   const { clock, evictions, written } = start()
   evictions.write()
   assert.deepEqual(written(), [])
@@ -50,7 +50,7 @@ test('eviction log: the first line at once, then one a minute with all that was 
   assert.deepEqual(written(), [])
 })
 
-test('eviction log: each budget and each cluster has its own line, and the end writes all', () => {
+test('eviction log: writes a line per budget and cluster, and all of them at the end', () => {
   const { evictions, written } = start()
   evictions.count(event('c', 'n'), whole)
   evictions.count(event('d', 'n'), whole)

@@ -5,11 +5,11 @@ import type { RetentionBudget } from '../policy.ts'
 
 const LINE_EVERY_MS = 60_000
 
-/** What one budget has deleted in one cluster since its last line. */
+/** Events that one budget has deleted in one cluster since its last log line. */
 interface Evicted {
   readonly budget: RetentionBudget
   readonly cluster: string
-  /** Namespaces that lost events. */
+  /** Deleted events, keyed by namespace. */
   readonly perNamespace: Map<string, number>
   events: number
   warnings: number
@@ -17,8 +17,8 @@ interface Evicted {
 }
 
 /**
- * Logs what budgets delete: one line a minute for each budget and cluster, the first one at once.
- * Nobody asked for these deletes one by one, so they should not go unnoticed.
+ * Logs what budgets delete: one line a minute per budget and cluster, the first one immediately.
+ * Nobody requested these deletes individually, so they should not go unnoticed.
  */
 export class EvictionLog {
   readonly #clock: Clock
@@ -37,7 +37,7 @@ export class EvictionLog {
     evicted.perNamespace.set(key.namespace, (evicted.perNamespace.get(key.namespace) ?? 0) + 1)
   }
 
-  /** Writes the lines that are due: to be called now and then, also when nothing is evicted. */
+  /** Writes the lines that are due. Must be called regularly, even when nothing is evicted. */
   write({ isEnd = false }: { readonly isEnd?: boolean } = {}): void {
     const now = this.#clock.now()
     for (const [id, evicted] of this.#evicted) {
@@ -62,7 +62,7 @@ export class EvictionLog {
   }
 }
 
-/** `namespace` is the one that lost most; `namespaces` is how many lost any. */
+/** `namespace` is the one that lost the most events; `namespaces` counts those that lost any. */
 function lineOf({ budget, cluster, perNamespace, events, warnings }: Evicted) {
   const [most] = [...perNamespace].sort(([, one], [, other]) => other - one)
   const where = most && { namespace: most[0], namespaces: perNamespace.size }

@@ -21,7 +21,7 @@ const budget: RetentionBudget = {
   bytes: undefined,
 }
 
-/** With microseconds, as events have it. */
+/** Has microseconds, like the times of events. */
 function timeOf(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000Z')
 }
@@ -51,7 +51,7 @@ class ScriptedStorage {
 
   async list(_scope: unknown, options: ListOptions): Promise<EventPage> {
     const { limit, order, selector, afterMs = -1 } = options
-    // None is of the future.
+    // None is dated in the future.
     if (selector?.requires?.sinceMs !== undefined) {
       return { items: [], version: 1 as Version, more: false, remaining: undefined }
     }
@@ -135,7 +135,7 @@ function filled(count: number): ScriptedStorage {
   return storage
 }
 
-test('evictor: the excess is deleted, the first of the list first', async () => {
+test('evictor: deletes the excess, in the order of the list', async () => {
   const storage = filled(13)
   const { end } = start(storage)
   await settle()
@@ -143,7 +143,7 @@ test('evictor: the excess is deleted, the first of the list first', async () => 
   assert.equal(await end(), 3)
 })
 
-test('evictor: nothing is listed or deleted while counts are not known', async () => {
+test('evictor: lists and deletes nothing while counts are unknown', async () => {
   const storage = filled(13)
   storage.isKnown = false
   const { end } = start(storage)
@@ -152,7 +152,7 @@ test('evictor: nothing is listed or deleted while counts are not known', async (
   await end()
 })
 
-test('evictor: nothing is deleted when counts become unknown, or the excess vanishes, meanwhile', async () => {
+test('evictor: deletes nothing when counts become unknown or the excess vanishes during the list', async () => {
   const storage = filled(13)
   storage.onList = () => {
     storage.isKnown = false
@@ -171,7 +171,7 @@ test('evictor: nothing is deleted when counts become unknown, or the excess vani
   assert.deepEqual(storage.deleted, [])
 })
 
-test('evictor: nothing is deleted from another history, of another version, or by a past policy', async () => {
+test('evictor: deletes nothing of another history or version, or under a replaced policy', async () => {
   const storage = filled(13)
   storage.isVerified = false
   const unverified = start(storage)
@@ -187,7 +187,7 @@ test('evictor: nothing is deleted from another history, of another version, or b
   }
   const changed = start(storage)
   await pause(passMs)
-  // In the place of the changed one, the next one is deleted, once that is known to be necessary.
+  // Instead of the changed event, the next one is deleted, once the counts require it.
   assert.deepEqual(storage.deleted, ['e0', 'e2', 'e3'])
   await changed.end()
   storage.versions.set('x', 1)
@@ -200,7 +200,7 @@ test('evictor: nothing is deleted from another history, of another version, or b
   assert.deepEqual(storage.deleted, ['e0', 'e2', 'e3'])
 })
 
-test('evictor: nothing more is deleted when the term is lost in the middle of a batch', async () => {
+test('evictor: stops deleting when the term is lost in the middle of a batch', async () => {
   const storage = filled(400)
   const { held, running } = start(storage)
   storage.onDelete = () => {
@@ -210,7 +210,7 @@ test('evictor: nothing more is deleted when the term is lost in the middle of a 
   assert.deepEqual(storage.deleted, ['e0'])
 })
 
-test('evictor: it pauses after each pass that was not full, and goes on where it was', async () => {
+test('evictor: pauses after each pass that was not full, and continues where it stopped', async () => {
   const storage = filled(1_010)
   const { end } = start(storage)
   await settle()
@@ -227,7 +227,7 @@ test('evictor: it pauses after each pass that was not full, and goes on where it
   assert.ok(!later.includes(-1), 'not from the start again')
 })
 
-test('evictor: older events that are written later are found, a little later', async () => {
+test('evictor: finds older events that are written later, with a short delay', async () => {
   const storage = filled(13)
   for (const [name, version] of storage.versions) storage.versions.set(name, version + 1_000)
   const { end } = start(storage)
@@ -242,14 +242,14 @@ test('evictor: older events that are written later are found, a little later', a
   assert.ok(!storage.versions.has('old'), `${[...storage.versions.keys()]}`)
 })
 
-test('evictor: a bug ends it, a failure of the storage does not', async () => {
+test('evictor: is ended by a bug, but not by a storage failure', async () => {
   // Several slices of deletes.
   const storage = filled(213)
   storage.failure = new StorageError({ kind: 'unavailable', message: 'away' })
   const { end } = start(storage)
   await settle()
   storage.failure = undefined
-  await new Promise((resolve) => setTimeout(resolve, 400))
+  while (storage.versions.size > 10) await new Promise((resolve) => setTimeout(resolve, 10))
   assert.equal(await end(), 203)
   storage.list = () => Promise.reject(new TypeError('a bug'))
   storage.versions.set('x', 1)

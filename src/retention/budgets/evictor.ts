@@ -1,19 +1,18 @@
 /**
- * Enforces budgets: while a namespace or a cluster has more events, or more bytes, than its budget,
- * the oldest are deleted, those that are not Warnings first. Of a cluster, they are deleted from the
- * namespaces that have most, which become equal by that: no namespace can displace the events of
- * smaller ones.
+ * Enforces budgets: while a namespace or a cluster has more events or bytes than its budget allows, the
+ * oldest are deleted, Warnings last. A cluster's budget is enforced on its largest namespaces, which
+ * are levelled: no namespace can displace the events of smaller ones.
  *
- * What is deleted is decided from counts that memory keeps. Each batch lists the oldest events with a
- * consistent read, which includes all deletes before, and reads the counts after that: a batch never
- * deletes more than what is too much at that moment, and an event that counts for a namespace and for
- * its cluster is deleted once. Deletes are guarded by the version, like those of the sweeper: an event
- * that was changed meanwhile is no longer the oldest, and stays.
+ * The decision is based on counts of the cache. Each batch lists the oldest events with a consistent
+ * read, which includes all earlier deletes, and then reads the counts: a batch never deletes more than
+ * the excess at that moment, and an event that counts for both a namespace and its cluster is deleted
+ * once. Like the sweeper's, deletes compare the version: an event changed in the meantime is no longer
+ * the oldest, and stays.
  *
- * For the budget of a namespace, oldest means least recently seen. Wall clocks decide about that,
- * and only about the order. Events that claim to be of the future go first of their type: otherwise
- * they would never be deleted, at the expense of others. For the budget of a cluster, whose writers do
- * not trust each other, oldest means least recently written: see oldest-writes.ts.
+ * For the budget of a namespace, oldest means least recently seen. Wall clocks decide that order, and
+ * nothing else. Among each type, events dated in the future go first: otherwise they would never be
+ * deleted, at the expense of others. For the budget of a cluster, whose writers do not trust each
+ * other, oldest means least recently written: see oldest-writes.ts.
  */
 import type { Term } from '../../election/term.ts'
 import { pause } from '../../lib/abort.ts'
@@ -21,11 +20,10 @@ import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Lane } from '../../lib/run-queue.ts'
-import { yieldToEventLoop } from '../../lib/yield.ts'
 import { StorageError } from '../../storage/errors.ts'
 import type { EventSelector, EventStorage, StoredEvent } from '../../storage/storage.ts'
 import type { StoredSize, StoredSizes } from '../../storage/stored-sizes.ts'
-import { deleteUnchanged, isRetryable } from '../guarded-delete.ts'
+import { deleteInSlices, deleteUnchanged, isRetryable } from '../guarded-delete.ts'
 import type { RetentionBudget, RetentionPolicy } from '../policy.ts'
 import { EvictionLog } from './eviction-log.ts'
 import { Frontiers, type Place } from './frontiers.ts'
@@ -33,19 +31,17 @@ import { Largest, levelled, type Measured } from './levelling.ts'
 import { OldestWrites, type OldWrite } from './oldest-writes.ts'
 
 const checkEveryMs = 200
-/** Clocks of clients may be ahead by this much. */
+/** Tolerated lead of clients' clocks. */
 const aheadMsMax = 10 * 60_000
-/** As in the sweeper: writes of clients wait for at most a few transactions. */
+/** The sweeper's batch size: clients' writes wait for at most a few transactions. */
 const batchMax = 500
-/** Deletes started between two yields. */
-const deletesPerSlice = 50
 
 export interface EvictorOptions {
-  /** Must serve lists in the order of time. */
+  /** Must support lists ordered by time. */
   readonly storage: Pick<EventStorage, 'list' | 'delete'>
   readonly sizes: StoredSizes
   readonly policy: () => RetentionPolicy
-  /** False while events are stored that have expired already: they would count, and soon do not. */
+  /** False while expired events are still stored: they would count against budgets. */
   readonly isReady: () => boolean
   readonly isVerified: () => boolean
   readonly onEvicted: (evicted: StoredEvent, budget: RetentionBudget) => void
@@ -65,7 +61,7 @@ type Scope = Pick<StoredSize, 'cluster' | 'namespace'>
 
 type Victim = Pick<StoredEvent, 'key' | 'version'>
 
-/** How much is too much. */
+/** The amounts above the budget. */
 interface Excess {
   readonly events: number
   readonly bytes: number
@@ -100,7 +96,7 @@ export class Evictor {
     this.#evictions = new EvictionLog(options.clock, options.log)
   }
 
-  /** Enforces the budgets until the term is over. Rejects on a bug only. */
+  /** Enforces the budgets until the term is over. Rejects only on a bug. */
   async run(term: Term): Promise<void> {
     try {
       await this.#enforce(term)
@@ -134,7 +130,7 @@ export class Evictor {
     }
   }
 
-  /** One batch for each namespace, then for each cluster. Returns whether one was not enough. */
+  /** Evicts one batch per namespace, then per cluster. Returns whether one was not enough. */
   async #evictSome(term: Term): Promise<boolean> {
     let isBehind = false
     for (const exceeded of await this.#exceeded()) {
@@ -148,12 +144,11 @@ export class Evictor {
     return isBehind
   }
 
-  /** Those that have more than their budget now. */
   async #exceeded(): Promise<readonly Exceeded[]> {
     const { sizes, policy, lane } = this.#options
     const { budgets } = policy()
     if (budgets.length === 0) return []
-    // Most namespaces are far below every budget: those need no search for theirs.
+    // Most namespaces are far below every budget, so theirs need not be looked up.
     const eventsMin = Math.min(...budgets.map(({ events = Number.POSITIVE_INFINITY }) => events))
     const bytesMin = Math.min(...budgets.map(({ bytes = Number.POSITIVE_INFINITY }) => bytes))
     const found: Exceeded[] = []
@@ -176,7 +171,7 @@ export class Evictor {
     for (const selector of inOrder) {
       const oldest = await this.#oldest({ cluster, namespace }, selector, term.signal)
       if (oldest.length === 0) continue
-      // After the list: it includes everything that was deleted before.
+      // Read after the list, which includes everything deleted before.
       const now = sizes.of(cluster, namespace)
       const excess = now && excessOf(now, budget)
       if (excess === undefined) return 0
@@ -188,12 +183,12 @@ export class Evictor {
     return 0
   }
 
-  /** One batch, of the oldest events of the largest namespaces. */
+  /** Evicts one batch of the oldest events of the largest namespaces. */
   async #evictFromCluster({ size, budget }: Exceeded, term: Term): Promise<number> {
     const { storage, sizes, lane } = this.#options
     const { cluster } = size
     const { signal } = term
-    // A consistent read: the counts below include everything that was deleted before.
+    // A consistent read, so that the counts below include everything deleted before.
     await storage.list(
       { cluster, namespace: undefined },
       { limit: 1, isOnlyPage: true, signal, lane },
@@ -209,11 +204,11 @@ export class Evictor {
       victims.push(...this.#oldestWrites.take(scope, countOf(oldest, part)))
       if (victims.length >= batchMax || !term.isHeld()) break
     }
-    // Those that were changed or deleted meanwhile are searched for in the next pass.
+    // The next pass searches for replacements of those changed or deleted in the meantime.
     return this.#evict(victims, budget, term)
   }
 
-  /** How much of the excess each of the largest namespaces gives up, at most one batch together. */
+  /** How much of the excess each of the largest namespaces gives up; at most one batch in all. */
   async #sharesOf(
     { cluster, events, bytes }: StoredSize,
     excess: Excess,
@@ -243,7 +238,7 @@ export class Evictor {
     signal: AbortSignal,
   ): Promise<readonly StoredEvent[]> {
     const { storage, clock, lane } = this.#options
-    // A kept state would make every delete that follows copy parts of the indexes.
+    // Pinning the snapshot would make every following delete copy parts of the indexes.
     const reading = { isOnlyPage: true, signal, lane }
     const listed = async (place?: Place) => {
       const { items } = await storage.list(scope, {
@@ -255,7 +250,7 @@ export class Evictor {
       })
       return items
     }
-    // When Warnings go, there is nothing else that is older.
+    // When Warnings are evicted, no older events of another type are left to skip.
     if (selector !== others) return listed()
     const place = this.#frontiers.of(nameOf(scope))
     const next = place === undefined ? [] : await listed(place)
@@ -268,16 +263,12 @@ export class Evictor {
   }
 
   async #evict(victims: readonly Victim[], budget: RetentionBudget, term: Term): Promise<number> {
-    const deletes: Promise<boolean | StorageError>[] = []
-    for (let at = 0; at < victims.length; at += deletesPerSlice) {
-      if (at > 0) await yieldToEventLoop()
-      if (!term.isHeld()) break
-      for (const victim of victims.slice(at, at + deletesPerSlice)) {
-        deletes.push(this.#delete(victim, budget, term))
-      }
-    }
-    // All of them end before the first failure is reported, and before the next batch is chosen.
-    const results = await Promise.all(deletes)
+    // All deletes end before the first failure is reported and before the next batch is selected.
+    const results = await deleteInSlices(
+      victims,
+      (victim) => this.#delete(victim, budget, term),
+      () => term.isHeld(),
+    )
     for (const result of results) if (result instanceof StorageError) throw result
     return results.filter((isDeleted) => isDeleted).length
   }
@@ -306,7 +297,7 @@ function nameOf({ cluster, namespace = '' }: Scope): string {
   return `${cluster}/${namespace}`
 }
 
-/** Undefined when it is within the budget. */
+/** Undefined within the budget. */
 function excessOf({ events, bytes }: StoredSize, budget: RetentionBudget): Excess | undefined {
   const excess = {
     events: events - (budget.events ?? Number.POSITIVE_INFINITY),
@@ -315,13 +306,13 @@ function excessOf({ events, bytes }: StoredSize, budget: RetentionBudget): Exces
   return excess.events > 0 || excess.bytes > 0 ? excess : undefined
 }
 
-/** The first of them that are as much as the excess. */
+/** The oldest events that together make up the excess. */
 function victimsOf(oldest: readonly StoredEvent[], excess: Excess): readonly StoredEvent[] {
   const sizes = oldest.map(({ body }) => ({ bytes: body.length }))
   return oldest.slice(0, countOf(sizes, excess))
 }
 
-/** How many of the first are as much as the excess. */
+/** How many of the oldest together make up the excess. */
 function countOf(oldest: readonly Pick<OldWrite, 'bytes'>[], excess: Excess): number {
   let bytes = 0
   let count = 0

@@ -1,10 +1,10 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { ListOptions, StoredEvent } from '../../storage/storage.ts'
 
-/** An older event that is written after the search has passed its place waits for this long. */
+/** How long an older event may be overlooked if it is written after the search has passed it. */
 const validMs = 2_000
 
-/** Where a list continues. */
+/** A position to continue a list from. */
 export type Place = Pick<ListOptions, 'after' | 'afterMs'>
 
 interface Frontier {
@@ -13,8 +13,8 @@ interface Frontier {
 }
 
 /**
- * How far namespaces and clusters have been searched for events that are not Warnings, in the order
- * of time: the next search need not begin with hundreds of thousands of Warnings that are older.
+ * How far each namespace and cluster has been searched, in order of time, for events that are not
+ * Warnings. The next search need not begin with hundreds of thousands of older Warnings.
  */
 export class Frontiers {
   readonly #clock: Clock
@@ -24,7 +24,7 @@ export class Frontiers {
     this.#clock = clock
   }
 
-  /** Undefined: the next search begins at the start. */
+  /** Undefined when the next search must begin at the start. */
   of(scope: string): Place | undefined {
     const found = this.#frontiers.get(scope)
     if (found === undefined) return undefined
@@ -33,12 +33,12 @@ export class Frontiers {
     return undefined
   }
 
-  /** A search began at the start at this time. There is nothing up to `last`, if it is given. */
+  /** Records a search from the start at `searchedAt` that found nothing up to `last`, if given. */
   begin(scope: string, searchedAt: number, last: StoredEvent | undefined): void {
     this.#frontiers.set(scope, { searchedAt, place: last === undefined ? {} : placeOf(last) })
   }
 
-  /** Everything up to `last` has been deleted. */
+  /** Records that everything up to `last` has been deleted. */
   advance(scope: string, last: StoredEvent | undefined): void {
     const found = this.#frontiers.get(scope)
     if (found !== undefined) this.begin(scope, found.searchedAt, last)

@@ -10,18 +10,18 @@ const named = (amounts: readonly number[]): readonly Measured[] =>
 const amountsOf = (shares: readonly Measured[]): readonly number[] =>
   shares.map(({ amount }) => amount)
 
-describe('what namespaces give up for a budget of their cluster', () => {
-  test('the largest one gives up all, as long as it stays the largest', () => {
+describe('levelling of namespaces', () => {
+  test('takes everything from the largest namespace as long as it stays the largest', () => {
     assert.deepEqual(amountsOf(levelled(named([1000, 600]), 400)), [400])
     assert.deepEqual(amountsOf(levelled(named([1000, 600]), 500)), [450, 50])
   })
 
-  test('equal ones give up equal parts', () => {
+  test('takes equal parts from equal namespaces', () => {
     assert.deepEqual(amountsOf(levelled(named([10, 10, 10]), 6)), [2, 2, 2])
     assert.deepEqual(amountsOf(levelled(named([1, 1, 1, 1]), 2)), [1, 1])
   })
 
-  test('exactly the excess is given up, by no one who has less than another keeps', () => {
+  test('takes exactly the excess, and nothing from a namespace smaller than what another retains', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 1, max: 1000 }), { minLength: 1, maxLength: 30 }),
@@ -46,7 +46,7 @@ describe('what namespaces give up for a budget of their cluster', () => {
     )
   })
 
-  test('the largest of many are found', () => {
+  test('finds the largest of many', () => {
     const largest = new Largest(3)
     for (let n = 0; n < 1000; n++) largest.add({ namespace: `n${n}`, amount: (n * 7) % 1000 })
     assert.deepEqual(amountsOf(largest.sorted()), [999, 998, 997])

@@ -1,25 +1,25 @@
-/** A namespace, and how much it has of what is too much: events or bytes. */
+/** A namespace and its number of events or bytes. */
 export interface Measured {
   readonly namespace: string
   readonly amount: number
 }
 
 /**
- * How much the largest namespaces give up, so that together they give up the excess and none of them
- * gets smaller than the next largest one that gives up nothing. `largest` is sorted, largest first.
+ * How much each of the largest namespaces gives up. Together they give up the excess, and none of them
+ * becomes smaller than the largest one that gives up nothing. `largest` is sorted, largest first.
  */
 export function levelled(largest: readonly Measured[], excess: number): readonly Measured[] {
   let sum = 0
   let count = 0
   for (const { amount } of largest) {
-    // With this namespace, would the level be above it?
+    // Already below the level of those before it.
     if (count > 0 && (sum - excess) / count >= amount) break
     sum += amount
     count += 1
   }
   const level = Math.max(0, Math.ceil((sum - excess) / Math.max(1, count)))
   const giving = largest.slice(0, count)
-  // What rounding leaves is less than one for each of them.
+  // The remainder of rounding is less than one per namespace.
   let rest = excess - giving.reduce((given, { amount }) => given + Math.max(0, amount - level), 0)
   const shares: Measured[] = []
   for (const { namespace, amount } of giving) {
@@ -30,7 +30,7 @@ export function levelled(largest: readonly Measured[], excess: number): readonly
   return shares
 }
 
-/** Finds the largest of many without sorting all of them. */
+/** Finds the largest of many namespaces without sorting all of them. */
 export class Largest {
   readonly #countMax: number
   readonly #found: Measured[] = []

@@ -11,7 +11,7 @@ const none: EventSelector = { matches: () => false }
 const scope = { cluster: 'c', namespace: 'a' }
 const { signal } = new AbortController()
 
-test('what was found is searched for again after half a minute: it may be gone', async () => {
+test('oldest writes: are searched for again after half a minute, since they may be gone', async () => {
   let now = 0
   let events: readonly StoredEvent[] = []
   const storage = {

@@ -1,8 +1,8 @@
 /**
- * The events of a namespace in the order of their last writes, the oldest first, those that are not
- * Warnings before Warnings. Unlike the times in an event, its writer does not choose this order.
+ * The events of a namespace in order of their last writes, oldest first, Warnings last. Unlike the
+ * times in an event, this order is not under the writer's control.
  *
- * There is no index by it. A search reads the whole namespace and finds the oldest thousands, which
+ * No index has this order. A search reads the whole namespace and finds the oldest thousands, which
  * stay the oldest: whatever is written later is newer.
  */
 import type { Clock } from '../../lib/clock.ts'
@@ -11,14 +11,13 @@ import type { Version } from '../../storage/resource-version.ts'
 import type { EventKey, EventSelector, EventStorage } from '../../storage/storage.ts'
 
 const pageMax = 2_000
-/** Retained from one search, which reads the whole namespace: the next one comes after as many. */
+/** Events retained from one search, since a search reads the whole namespace. */
 const foundMax = 20_000
-/** Found events are searched for again after this long: they may have been changed or deleted. */
+/** Events found may be changed or deleted, so they are searched for again after this long. */
 const validMs = 30_000
-/** Warnings are searched for again after this long: events that go first may have been written. */
+/** Shorter for Warnings, since other events, which go first, may have been written. */
 const warningsValidMs = 2_000
 
-/** An event as it was found. */
 export interface OldWrite {
   readonly key: EventKey
   readonly version: Version
@@ -60,7 +59,7 @@ export class OldestWrites {
     this.#found.clear()
   }
 
-  /** The oldest ones that have not been taken. Those that are taken are not returned again. */
+  /** The oldest events that have not been taken. */
   async of(scope: NamespaceOfCluster, signal: AbortSignal): Promise<readonly OldWrite[]> {
     const name = nameOf(scope)
     const known = this.#found.get(name)
@@ -73,13 +72,13 @@ export class OldestWrites {
     const isOfWarnings = first.length === 0
     const writes = isOfWarnings ? await this.#search(scope, warnings, signal) : first
     const validUntil = begunAt + (isOfWarnings ? warningsValidMs : validMs)
-    // All namespaces together retain little more than one search of the largest.
+    // Bounds what all namespaces retain together to little more than one search.
     if (this.#retained() + writes.length > foundMax) this.#found.clear()
     this.#found.set(name, { writes, validUntil })
     return writes
   }
 
-  /** The first of them are about to be deleted. */
+  /** Removes and returns the first `count` events, which are about to be deleted. */
   take(scope: NamespaceOfCluster, count: number): readonly OldWrite[] {
     const name = nameOf(scope)
     const found = this.#found.get(name)
@@ -102,9 +101,14 @@ export class OldestWrites {
     const found: OldWrite[] = []
     let after: EventKey | undefined
     for (;;) {
-      // Each page is of the newest state: a delete compares the version that was read.
+      // Each page reads the latest state, since a delete compares the version that was read.
       const page = await this.#storage.list(scope, {
-        ...{ selector, after, limit: pageMax, isOnlyPage: true, signal, lane: this.#lane },
+        selector,
+        after,
+        limit: pageMax,
+        isOnlyPage: true,
+        signal,
+        lane: this.#lane,
       })
       for (const { key, version, body } of page.items) {
         found.push({ key, version, bytes: body.length })

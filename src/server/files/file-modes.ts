@@ -12,7 +12,7 @@ import type { Options } from '../../options/options.ts'
 const READABLE_BY_ALL = 0o004
 const WRITABLE_BY_ALL = 0o002
 const WRITABLE_BY_GROUP = 0o020
-/** In a sticky folder only the owner of a file can replace it. */
+/** Only the owner of a file in a sticky folder can replace it. */
 const STICKY = 0o1000
 
 interface NamedFile {

@@ -8,7 +8,7 @@ import type { ServingCertificate } from '../../http/tls/secure-context.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Options } from '../../options/options.ts'
 import type { CertificatesInUse } from '../metrics/certificates.ts'
-import type { FileLooks } from '../metrics/files.ts'
+import type { FilePollStatus } from '../metrics/files.ts'
 
 /** The files of the serving certificate: the operator's, or a generated pair in --cert-dir. */
 export async function certificatePaths(options: Options, log: Log): Promise<CertificatePaths> {
@@ -30,17 +30,17 @@ export async function certificatePaths(options: Options, log: Log): Promise<Cert
 
 export interface ServedCertificate {
   readonly paths: CertificatePaths
-  /** As it was read at start. */
+  /** The pair that was read at start. */
   readonly certificate: ServingCertificate
   readonly listener: Pick<Listener, 'renewCertificate'>
-  readonly looks: FileLooks
+  readonly polls: FilePollStatus
 }
 
 /** Polls the files of the serving certificate, and passes each new pair to the listener. */
 export function followServingCertificate(
   { tlsCertFile }: Options,
   log: Log,
-  { paths, certificate, listener, looks }: ServedCertificate,
+  { paths, certificate, listener, polls }: ServedCertificate,
 ): { readonly certificates: CertificatesInUse; stop(): void } {
   const flag = tlsCertFile === undefined ? '--cert-dir' : '--tls-cert-file'
   let inUse = certificate
@@ -51,8 +51,8 @@ export function followServingCertificate(
       log.info('Serving certificate reloaded', { certFile: paths.certFile })
     },
     onProblem: (err) => log.warn('Serving certificate not reloaded', { err }),
-    onMended: () => log.info('Serving certificate valid again, unchanged'),
-    onLook: looks(flag),
+    onRecovered: () => log.info('Serving certificate valid again, unchanged'),
+    onPoll: polls(flag),
   })
   return { certificates: { flag, pem: () => inUse.cert }, stop: () => follower.stop() }
 }

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Registry } from '@prometheus-io/client'
 import { TopSources } from '../../registry/top-sources.ts'
-import { CountedWrites, type EventWrites } from '../../storage/counted-writes.ts'
-import { showChanges, showTopSources } from './accounts.ts'
+import { CountedWrites } from '../../storage/counted-writes.ts'
+import type { EventWrites } from '../../storage/storage.ts'
+import { registerChangeMetrics, registerTopSourceMetrics } from './accounts.ts'
 
 async function linesOf(registry: Registry): Promise<readonly string[]> {
   return (await registry.metrics()).split('\n').filter((line) => /^[^#]/.test(line))
@@ -18,7 +19,7 @@ test('changes have a series per writer, change and outcome from the start', asyn
     mirror: new CountedWrites(writes),
     retention: new CountedWrites(writes),
   }
-  showChanges(writers, registry)
+  registerChangeMetrics(writers, registry)
   await writers.retention.delete({ cluster: 'local', namespace: 'a', name: 'b' })
   const lines = await linesOf(registry)
   assert.equal(lines.length, 3 * 3 * 2)
@@ -31,7 +32,7 @@ test('only the top ten of a dimension have a series, and they go when their writ
   const registry = new Registry()
   const clock = { ms: 0, now: () => clock.ms }
   const sources = new TopSources(clock)
-  showTopSources(sources, registry)
+  registerTopSourceMetrics(sources, registry)
   for (let user = 0; user < 100; user++) {
     for (let write = 0; write <= user; write++) sources.wrote(`user-${user}`, 'local')
   }
@@ -47,7 +48,7 @@ test('names with few writes, or a small part of all, have no series', async () =
   const registry = new Registry()
   const clock = { ms: 0, now: () => clock.ms }
   const sources = new TopSources(clock)
-  showTopSources(sources, registry)
+  registerTopSourceMetrics(sources, registry)
   for (; clock.ms < 60_000; clock.ms += 100) {
     for (let at = 0; at < 100; at++) sources.wrote('flood', 'local')
     for (let at = 0; at < 2; at++) sources.wrote('twenty', 'local')

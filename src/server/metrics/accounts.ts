@@ -2,32 +2,31 @@
 import { Counter, Gauge, type Registry } from '@prometheus-io/client'
 import { withoutTokens } from '../../lib/log/token-scrub.ts'
 import { EVERY_CLUSTER, SOURCE_DIMENSIONS, type TopSources } from '../../registry/top-sources.ts'
-import {
-  CHANGE_KINDS,
-  CountedWrites,
-  type EventWrites,
-  WRITE_OUTCOMES,
-} from '../../storage/counted-writes.ts'
+import { CHANGE_KINDS, CountedWrites, WRITE_OUTCOMES } from '../../storage/counted-writes.ts'
+import type { EventKey, EventWrites, KnownEvent } from '../../storage/storage.ts'
 
 /** Who changes events. */
 export type Writer = 'client' | 'mirror' | 'retention'
 
 /** Each counts its own writes. */
-export function writersTo(storage: EventWrites): Readonly<Record<Writer, CountedWrites>> {
+export function writersTo(
+  store: EventWrites,
+  known: (key: EventKey) => KnownEvent | undefined,
+): Readonly<Record<Writer, CountedWrites>> {
   return {
-    client: new CountedWrites(storage),
-    mirror: new CountedWrites(storage),
-    retention: new CountedWrites(storage),
+    client: new CountedWrites(store, known),
+    mirror: new CountedWrites(store, known),
+    retention: new CountedWrites(store, known),
   }
 }
 
-export function showChanges(
+export function registerChangeMetrics(
   writers: Readonly<Record<Writer, CountedWrites>>,
   registry: Registry,
 ): void {
   new Counter({
     name: 'tidings_event_changes_total',
-    help: 'Events that this replica created, updated or deleted, by who wanted it: client, mirror or retention. Outcome unknown: etcd did not respond in time, so the change may have been made or not.',
+    help: 'Events that this replica created, updated or deleted, by writer: client, mirror or retention. With the outcome unknown, etcd did not respond in time, and the change may or may not have been made.',
     labelNames: ['writer', 'change', 'outcome'],
     registers: [registry],
     collect() {
@@ -50,10 +49,10 @@ const SHOWN_RATE_MIN = 1
 /** The least part of all writes. */
 const SHOWN_SHARE_MIN = 1 / 256
 
-export function showTopSources(sources: TopSources, registry: Registry): void {
+export function registerTopSourceMetrics(sources: TopSources, registry: Registry): void {
   new Gauge({
     name: 'tidings_top_source_rate',
-    help: 'Writes of events per second, over about a minute, of the ten controllers, namespaces, reasons and users with most of them, in all clusters; only those with at least one a second, and one in 256 of all. Users: of this replica; the others: of all replicas.',
+    help: 'Event writes per second, averaged over about a minute, of the top ten controllers, namespaces, reasons and users of all clusters; only those with at least one write a second and 1/256 of all writes. Users: of this replica; the others: of all replicas.',
     labelNames: ['dimension', 'value'],
     registers: [registry],
     collect() {

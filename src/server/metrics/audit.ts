@@ -6,7 +6,7 @@ import type { LineQueue } from '../../lib/log/line-queue.ts'
 const PLUGIN = 'log'
 
 /** Metrics of the audit log, read from it at each scrape. */
-export function watchAudit(auditor: Auditor, queue: LineQueue, registry: Registry): void {
+export function registerAuditMetrics(auditor: Auditor, queue: LineQueue, registry: Registry): void {
   const registers = [registry]
   new Counter({
     name: 'apiserver_audit_event_total',

@@ -97,7 +97,11 @@ const RUN_CACHE: readonly Figure<EncodedRunCache>[] = [
   },
 ]
 
-export function watchCache(cached: CachedStorage, registry: Registry, group: string): void {
+export function registerCacheMetrics(
+  cached: CachedStorage,
+  registry: Registry,
+  group: string,
+): void {
   for (const figure of CACHE) {
     registerFigure(figure, () => figure.read(cached.stats()), registry, {
       group,
@@ -123,6 +127,6 @@ export function watchCache(cached: CachedStorage, registry: Registry, group: str
   })
 }
 
-export function watchRunCache(runCache: EncodedRunCache, registry: Registry): void {
+export function registerRunCacheMetrics(runCache: EncodedRunCache, registry: Registry): void {
   for (const figure of RUN_CACHE) registerFigure(figure, () => figure.read(runCache), registry, {})
 }

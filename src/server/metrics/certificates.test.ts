@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto'
 import { test } from 'node:test'
 import { Registry } from '@prometheus-io/client'
 import { ClientAuthority } from '../../../test/support/client-certs.ts'
-import { showCertificates } from './certificates.ts'
+import { registerCertificateMetrics } from './certificates.ts'
 
 const endOf = (pem: string): number => new X509Certificate(pem).validToDate.getTime() / 1000
 
@@ -12,7 +12,7 @@ test('each flag has the expiry of the certificate in use that expires first', as
   const late = await ClientAuthority.create('late', { endsInMs: 600_000 })
   const registry = new Registry()
   let inUse: string | undefined
-  showCertificates(registry, () => [
+  registerCertificateMetrics(registry, () => [
     { flag: '--client-ca-file', pem: () => `${late.cert}\n${early.cert}` },
     { flag: '--etcd-certfile', pem: () => inUse },
     { flag: '--oidc-ca-file', pem: () => 'nothing that can be read' },

@@ -10,7 +10,7 @@ export interface CertificatesInUse {
 }
 
 /** One series per flag, for the certificate that expires first. Read at each scrape. */
-export function showCertificates(
+export function registerCertificateMetrics(
   registry: Registry,
   sources: () => readonly CertificatesInUse[],
 ): void {
@@ -36,7 +36,7 @@ export function showCertificates(
   })
 }
 
-/** In seconds. Skips what cannot be parsed: the part that uses it has already reported it. */
+/** Expiry in seconds. Skips certificates that cannot be parsed: their user has reported them. */
 function firstEnd(pem: string): number | undefined {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
   let first: number | undefined

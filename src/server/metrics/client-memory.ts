@@ -4,7 +4,7 @@ import { HELD_LIMITS } from '../../lib/client-memory/holding.ts'
 import type { MemoryLedger } from '../../lib/client-memory/ledger.ts'
 
 /** How the memory limit is divided, in bytes. */
-export function showMemoryLimit(
+export function registerMemoryLimitMetrics(
   parts: Readonly<Record<'all' | 'events' | 'history' | 'states' | 'lists' | 'clients', number>>,
   registry: Registry,
 ): void {
@@ -18,7 +18,7 @@ export function showMemoryLimit(
 }
 
 /** Memory held for clients, and how often each of its limits was reached. */
-export function showMemory(ledger: MemoryLedger, registry: Registry): void {
+export function registerClientMemoryMetrics(ledger: MemoryLedger, registry: Registry): void {
   const registers = [registry]
   new Gauge({
     name: 'tidings_client_memory_bytes',
@@ -31,7 +31,7 @@ export function showMemory(ledger: MemoryLedger, registry: Registry): void {
   })
   new Gauge({
     name: 'tidings_client_memory_limit_bytes',
-    help: 'Limit on the memory held for all clients, of every kind but watches.',
+    help: 'Limit on the memory held for all clients, of every kind except watches.',
     registers,
     collect() {
       this.set(ledger.limits.totalBytes)
@@ -66,7 +66,7 @@ export function showMemory(ledger: MemoryLedger, registry: Registry): void {
 }
 
 /** How many connections and watches the memory limit, or a flag, allows. */
-export function showClientNumbers(
+export function registerClientNumberMetrics(
   limits: Readonly<Record<'connections' | 'user-connections' | 'watches' | 'user-watches', number>>,
   registry: Registry,
 ): void {
@@ -89,7 +89,7 @@ export function stalledCounter(registry: Registry): () => void {
   return () => stalled.inc()
 }
 
-export function showWaitingConnections(waiting: () => number, registry: Registry): void {
+export function registerWaitingConnectionMetrics(waiting: () => number, registry: Registry): void {
   new Gauge({
     name: 'tidings_connections_waiting',
     help: 'Connections that wait unread, since too many other connections are unauthenticated.',

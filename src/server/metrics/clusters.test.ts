@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Registry } from '@prometheus-io/client'
 import type { Attributes } from '../../gate/attributes.ts'
-import { ClusterLabels, countByCluster, showClusterEvents } from './clusters.ts'
+import { ClusterLabels, countByCluster, registerClusterEventMetrics } from './clusters.ts'
 
 async function linesOf(registry: Registry): Promise<readonly string[]> {
   return (await registry.metrics()).split('\n').filter((line) => /^[^#]/.test(line))
@@ -45,7 +45,7 @@ test('live events are shown for each known cluster, and together for all others'
   const registry = new Registry()
   const counts: Readonly<Record<string, number>> = { local: 3, prod: 4, secret: 5 }
   const labels = new ClusterLabels('local', () => ['prod', 'empty'])
-  showClusterEvents(
+  registerClusterEventMetrics(
     ({ cluster }) => (cluster === undefined ? 12 : (counts[cluster] ?? 0)),
     labels,
     registry,

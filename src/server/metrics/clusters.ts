@@ -68,7 +68,7 @@ export function countByCluster(
 }
 
 /** `countIn` must be cheap: it is called for every cluster at each scrape. */
-export function showClusterEvents(
+export function registerClusterEventMetrics(
   countIn: (scope: EventScope) => number,
   labels: ClusterLabels,
   registry: Registry,

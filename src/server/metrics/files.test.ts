@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Registry } from '@prometheus-io/client'
-import { showFiles } from './files.ts'
+import { registerFileMetrics } from './files.ts'
 
 describe('file metrics', () => {
   test('each flag has the outcome of the last poll, and the time of the last success', async () => {
     const registry = new Registry()
     let now = 1000_500
-    const looks = showFiles(registry, () => now)
-    const tokens = looks('--token-auth-file')
-    looks('--client-ca-file', '--requestheader-client-ca-file')
+    const polls = registerFileMetrics(registry, () => now)
+    const tokens = polls('--token-auth-file')
+    polls('--client-ca-file', '--requestheader-client-ca-file')
     now = 2000_000
     tokens(true, true)
     now = 3000_000

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Registry } from '@prometheus-io/client'
 import type { HealthTallies } from '../../health/tallies.ts'
 
-/** The service level indicators at `/metrics/slis`: the last result of each check, and totals. */
+/** The metrics at `/metrics/slis`, with the names and labels of kube-apiserver. */
 export function healthRegistry(tallies: HealthTallies): Registry {
   const registry = new Registry()
   const registers = [registry]
@@ -21,6 +21,7 @@ export function healthRegistry(tallies: HealthTallies): Registry {
     labelNames: ['name', 'type', 'status'],
     registers,
     collect() {
+      // The tallies hold the totals, so the series are rebuilt for each scrape.
       this.reset()
       for (const { name, type, passed, failed } of tallies.all()) {
         if (passed > 0) this.inc({ name, type, status: 'success' }, passed)

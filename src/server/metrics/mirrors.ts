@@ -4,7 +4,7 @@ import type { MirrorStatus } from '../../mirror/mirror-statuses.ts'
 
 /** What this replica knows of the mirrors. The clusters are those of the clusters file. */
 export interface WatchedMirrors {
-  /** Of every mirrored cluster, whichever replica mirrors it. */
+  /** States of all mirrored clusters, whichever replica mirrors them. */
   statuses(): Iterable<readonly [cluster: string, status: MirrorStatus]>
   /** What this replica itself has done. */
   counters(): Iterable<readonly [cluster: string, counters: MirrorCounters]>
@@ -45,12 +45,12 @@ const COUNTERS: readonly {
   },
 ]
 
-export function watchMirrors(mirrors: WatchedMirrors, registry: Registry): void {
+export function registerMirrorMetrics(mirrors: WatchedMirrors, registry: Registry): void {
   const registers = [registry]
   const labelNames = ['cluster'] as const
   new Gauge({
     name: 'tidings_mirror_lag_seconds',
-    help: 'How long ago everything that the origin had then was stored, on every replica.',
+    help: 'How long ago the mirror last had everything that the origin had; reported by every replica.',
     labelNames,
     registers,
     collect() {

@@ -14,7 +14,7 @@ const REJECTED = [
 /** The longest interval of a Node timer: without it the last two are sampled ten times a second. */
 const NEVER_MS = 2 ** 31 - 1
 
-export function showProcess(registry: Registry): void {
+export function registerProcessMetrics(registry: Registry): void {
   collectDefaultMetrics({ register: registry, eventLoopUtilizationTimeout: NEVER_MS })
   for (const name of REJECTED) registry.removeSingleMetric(name)
   new Counter({
@@ -29,7 +29,7 @@ export function showProcess(registry: Registry): void {
 }
 
 /** Shows on dashboards which replica runs which build. */
-export function showBuild(registry: Registry): void {
+export function registerBuildMetrics(registry: Registry): void {
   const gauge = new Gauge({
     name: 'tidings_build_info',
     help: 'Always 1; the labels are the version, commit and Node release of this build.',

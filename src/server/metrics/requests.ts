@@ -16,7 +16,7 @@ const WAIT_SECONDS = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5]
 const KINDS: readonly RequestKind[] = ['readOnly', 'mutating']
 
 /** Metrics of requests and responses, under the names that Kubernetes dashboards use. */
-export function showRequests(tallies: RequestTallies, registry: Registry): void {
+export function registerRequestMetrics(tallies: RequestTallies, registry: Registry): void {
   const registers = [registry]
   const all = (): Iterable<RequestSeries> => tallies.series()
   new Counter({
@@ -115,7 +115,7 @@ export function limitsObserver(registry: Registry, callers: RefusedCallers): Lim
 }
 
 /** Requests refused with 429, by caller. */
-export function showRefused(callers: RefusedCallers, registry: Registry): void {
+export function registerRefusedCallerMetrics(callers: RefusedCallers, registry: Registry): void {
   new Counter({
     name: 'tidings_refused_requests_total',
     help: 'Requests refused with 429, or cancelled for the memory that they held, by user and, if the event had been parsed, by its controller. Users and controllers above a limit are counted as "other".',
@@ -131,7 +131,7 @@ export function showRefused(callers: RefusedCallers, registry: Registry): void {
 }
 
 /** Requests in flight, requests waiting for a slot, and 429 responses that are held back. */
-export function showLimits(limits: RequestLimits, registry: Registry): void {
+export function registerLimitMetrics(limits: RequestLimits, registry: Registry): void {
   new Gauge({
     name: 'apiserver_current_inflight_requests',
     help: 'Requests in flight; a watch counts only until its initial events are sent.',

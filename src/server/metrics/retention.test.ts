@@ -3,9 +3,8 @@ import { test } from 'node:test'
 import { Registry } from '@prometheus-io/client'
 import { Totals } from '../../retention/account/totals.ts'
 import { RetentionPolicy } from '../../retention/policy.ts'
-import type { Retention } from '../../retention/retention.ts'
-import type { RetentionStatus } from '../../retention/retention-options.ts'
-import { watchRetention } from './retention.ts'
+import type { Retention, RetentionStatus } from '../../retention/retention.ts'
+import { registerRetentionMetrics } from './retention.ts'
 
 const idle: RetentionStatus = {
   isLeader: false,
@@ -23,7 +22,7 @@ const idle: RetentionStatus = {
 test('a replica that does not sweep has no sweep lag series, not a lag of 0', async () => {
   const retention = { status: idle, policy: RetentionPolicy.uniform('never') }
   const registry = new Registry()
-  watchRetention(retention as Retention, registry)
+  registerRetentionMetrics(retention as Retention, registry)
   const shown = async () => {
     const text = await registry.metrics()
     const value = (name: string) => new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1]
@@ -44,14 +43,18 @@ test('rules and budgets of the policy in use have series before they delete anyt
     lifetime: 'never',
     budgets: [
       {
-        ...{ name: 'small', per: 'Namespace', cluster: undefined, namespace: undefined },
-        ...{ events: 1, bytes: undefined },
+        name: 'small',
+        per: 'Namespace',
+        cluster: undefined,
+        namespace: undefined,
+        events: 1,
+        bytes: undefined,
       },
     ],
   })
   const retention = { status: { ...idle, deleted: new Totals() }, policy }
   const registry = new Registry()
-  watchRetention(retention as Retention, registry)
+  registerRetentionMetrics(retention as Retention, registry)
   const lines = async () =>
     (await registry.metrics()).split('\n').filter((line) => /^tidings_.*\{/.test(line))
   assert.deepEqual(await lines(), [

@@ -1,8 +1,7 @@
 import { Counter, Gauge, type Registry } from '@prometheus-io/client'
 import type { TotalKind } from '../../retention/account/totals.ts'
 import type { RetentionPolicy } from '../../retention/policy.ts'
-import type { Retention } from '../../retention/retention.ts'
-import type { RetentionStatus } from '../../retention/retention-options.ts'
+import type { Retention, RetentionStatus } from '../../retention/retention.ts'
 import { type Figure, registerFigure } from './figure.ts'
 
 const RETENTION: readonly Figure<RetentionStatus>[] = [
@@ -55,7 +54,7 @@ const DELETED: readonly {
   },
 ]
 
-export function watchRetention(retention: Retention, registry: Registry): void {
+export function registerRetentionMetrics(retention: Retention, registry: Registry): void {
   for (const figure of RETENTION) {
     registerFigure(figure, () => figure.read(retention.status), registry, {})
   }

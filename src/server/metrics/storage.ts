@@ -49,7 +49,7 @@ export class StorageMetrics {
   }
 
   /** Registers the metrics that are read at each scrape. */
-  watch(gauges: StorageGauges, registry: Registry): void {
+  registerGauges(gauges: StorageGauges, registry: Registry): void {
     const registers = [registry]
     const { group, resource } = this.#labels
     new Gauge({
@@ -96,7 +96,7 @@ export class StorageMetrics {
     })
     new Gauge({
       name: 'tidings_etcd_no_space',
-      help: '1 while etcd is full and accepts only reads and deletes, else 0.',
+      help: '1 while etcd is full and accepts only reads and deletes, otherwise 0.',
       registers,
       collect() {
         this.set(gauges.quotaAlarm.isFull ? 1 : 0)

@@ -1,7 +1,7 @@
 /** Builds the audit log from the options. */
 import process from 'node:process'
 import type { Registry } from '@prometheus-io/client'
-import { openAuditPolicy } from '../../gate/audit/audit-policy-file.ts'
+import { openAuditPolicy } from '../../gate/audit/audit-policy.ts'
 import { Auditor } from '../../gate/audit/auditor.ts'
 import { RotatingFile } from '../../lib/files/rotating-file.ts'
 import { LineQueue, type LineQueueEvent, type LineTarget } from '../../lib/log/line-queue.ts'
@@ -9,8 +9,8 @@ import { type Log, microsecondTime } from '../../lib/log/log.ts'
 import { PipeTarget } from '../../lib/log/pipe-target.ts'
 import type { AuditOptions } from '../../options/audit-flags.ts'
 import { withFlagName } from '../../options/flag-errors.ts'
-import { watchAudit } from '../metrics/audit.ts'
-import type { FileLooks } from '../metrics/files.ts'
+import { registerAuditMetrics } from '../metrics/audit.ts'
+import type { FilePollStatus } from '../metrics/files.ts'
 
 const STANDARD_OUTPUT = '-'
 const MEGABYTE = 1024 * 1024
@@ -35,14 +35,14 @@ export async function openAudit(
   options: AuditOptions,
   log: Log,
   registry: Registry,
-  looks?: FileLooks,
+  polls?: FilePollStatus,
 ): Promise<Audit> {
   const { auditPolicyFile, auditLogPath } = options
   if (auditPolicyFile === undefined || auditLogPath === undefined) {
     return { auditor: undefined, close: async () => {} }
   }
   const flag = '--audit-policy-file'
-  const followed = await withFlagName(flag, openAuditPolicy(auditPolicyFile, log, looks?.(flag)))
+  const followed = await withFlagName(flag, openAuditPolicy(auditPolicyFile, log, polls?.(flag)))
   const queue = new LineQueue({
     target: await withFlagName('--audit-log-path', openTarget(auditLogPath, options, log)),
     bytesMax: BUFFER_BYTES_MAX,
@@ -61,7 +61,7 @@ export async function openAudit(
     unauthenticatedPerSecond: options.auditLogUnauthenticatedQps,
   })
   const summaries = setInterval(() => auditor.summarize(), SUMMARY_MS).unref()
-  watchAudit(auditor, queue, registry)
+  registerAuditMetrics(auditor, queue, registry)
   return {
     auditor,
     close: async () => {

@@ -6,7 +6,7 @@ import type { Log } from '../../lib/log/log.ts'
 import type { AuditOptions } from '../../options/audit-flags.ts'
 import { withFlagName } from '../../options/flag-errors.ts'
 import { replicaName } from '../../storage/etcd/control/control-values.ts'
-import { openOtlpExporter } from '../../tracing/otlp-exporter.ts'
+import { headersFrom, OtlpExporter } from '../../tracing/otlp-exporter.ts'
 import { SpanQueue } from '../../tracing/span-queue.ts'
 import { Tracer } from '../../tracing/tracer.ts'
 import { loadTracingConfig } from '../../tracing/tracing-config.ts'
@@ -23,8 +23,9 @@ export interface Tracing {
 }
 
 /**
- * Undefined when tracing is off. Rejects when the file cannot be used; the error names the flag. A
- * collector that is down is not an error: spans are dropped until it is up.
+ * Undefined when tracing is off. Rejects when the file or a header for the collector cannot be
+ * used; the error names the flag or the variable. A collector that is down is not an error: spans
+ * are dropped until it is up.
  */
 export async function openTracing(
   { tracingConfigFile }: Pick<AuditOptions, 'tracingConfigFile'>,
@@ -34,8 +35,14 @@ export async function openTracing(
   if (tracingConfigFile === undefined) return undefined
   const config = await withFlagName('--tracing-config-file', loadTracingConfig(tracingConfigFile))
   const { endpoint, samplingRatePerMillion } = config
-  const exporter = await openOtlpExporter({
+  // biome-ignore lint/style/noProcessEnv: these are settings of OpenTelemetry, not ours.
+  const { OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_TRACES_HEADERS } = process.env
+  const exporter = new OtlpExporter({
     endpoint,
+    headers: {
+      ...headersFrom('OTEL_EXPORTER_OTLP_HEADERS', OTEL_EXPORTER_OTLP_HEADERS),
+      ...headersFrom('OTEL_EXPORTER_OTLP_TRACES_HEADERS', OTEL_EXPORTER_OTLP_TRACES_HEADERS),
+    },
     resource: {
       'service.name': SERVICE,
       'service.version': releaseVersion(),
@@ -44,11 +51,11 @@ export async function openTracing(
   })
   const queue = new SpanQueue({
     send: (spans) => exporter.send(spans),
-    onFailing: (err) => log.warn('Spans cannot be exported, they are dropped', { err, endpoint }),
-    onMended: (lost) => log.info('Spans are exported again', { lost, endpoint }),
+    onFailing: (err) => log.warn('Spans cannot be exported and are dropped', { err, endpoint }),
+    onRecovered: (lost) => log.info('Spans are exported again', { lost, endpoint }),
   })
   const tracer = new Tracer({ samplingRatePerMillion, onSpan: (span) => queue.add(span) })
-  showTracing(queue, tracer, registry)
+  registerTracingMetrics(queue, tracer, registry)
   log.info('Tracing requests', { endpoint, samplingRatePerMillion })
   return {
     tracer,
@@ -60,11 +67,11 @@ export async function openTracing(
 }
 
 /** Metrics of the export, read from it at each scrape. */
-export function showTracing(queue: SpanQueue, tracer: Tracer, registry: Registry): void {
+export function registerTracingMetrics(queue: SpanQueue, tracer: Tracer, registry: Registry): void {
   const registers = [registry]
   new Counter({
     name: 'tidings_tracing_spans_exported_total',
-    help: 'Spans that the collector of traces has accepted.',
+    help: 'Spans that the trace collector has accepted.',
     registers,
     collect() {
       this.reset()
@@ -73,7 +80,7 @@ export function showTracing(queue: SpanQueue, tracer: Tracer, registry: Registry
   })
   new Counter({
     name: 'tidings_tracing_spans_dropped_total',
-    help: 'Spans that were dropped: queue (too many waited for their export), export (the collector did not take them), trace (too many in one trace).',
+    help: 'Spans that were dropped: queue (too many were waiting to be exported), export (the collector rejected or did not receive them), trace (too many in one trace).',
     labelNames: ['reason'],
     registers,
     collect() {
@@ -85,7 +92,7 @@ export function showTracing(queue: SpanQueue, tracer: Tracer, registry: Registry
   })
   new Gauge({
     name: 'tidings_tracing_waiting_spans',
-    help: 'Spans that wait for their export.',
+    help: 'Spans waiting to be exported.',
     registers,
     collect() {
       this.set(queue.waiting)

@@ -3,6 +3,7 @@
  * outcome per operation. Each operation is a nested transaction with its own compare, so that a
  * refused operation does not affect the others; it reads the current value in the same step.
  */
+
 import type {
   ConnectionNumber,
   KeyValue,
@@ -13,8 +14,8 @@ import type {
 } from '../../etcd/client.ts'
 import type { Traced } from '../../lib/tracing/span.ts'
 import { ChangeNumbering, type Version } from '../resource-version.ts'
+import type { Fence } from '../storage.ts'
 import { type PreparedValue, sealValue } from '../stored-form.ts'
-import type { Fence } from '../write-options.ts'
 
 /** A conditional write: applied only if the key still has the expected revision. */
 export interface Operation extends Traced {

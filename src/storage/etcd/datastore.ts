@@ -2,7 +2,7 @@ import { type ConnectionNumber, EtcdClient } from '../../etcd/client.ts'
 import type { CallObserver, EndpointStatus } from '../../etcd/protocol/protocol.ts'
 import { readQuota } from '../../etcd/quota.ts'
 import { AbortListener, pause } from '../../lib/abort.ts'
-import type { OnLook } from '../../lib/files/follow.ts'
+import type { OnPoll } from '../../lib/files/follow.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { EtcdAvailability } from './etcd-availability.ts'
 import {
@@ -21,12 +21,12 @@ export interface DatastoreOptions {
   readonly keyFile: string | undefined
   readonly prefix: string
   readonly healthTimeoutMs: number
-  /** Undefined: read from etcd. */
+  /** etcd's space quota; read from its metrics if undefined. */
   readonly quotaBytes?: number | undefined
   readonly log: Log
   readonly onCall?: CallObserver | undefined
   /** Returns the callback that is notified whether the files of these flags are in use. */
-  readonly looks?: ((...flags: readonly string[]) => OnLook) | undefined
+  readonly polls?: ((...flags: readonly string[]) => OnPoll) | undefined
 }
 
 /** The part of the operator's health check timeout for etcd; the rest is for the response. */
@@ -104,7 +104,7 @@ export class Datastore {
     if (this.#client === undefined) throw new Error('etcd client connection not yet established')
     const { healthTimeoutMs } = this.#options
     const members = this.#client.endpoints()
-    // Without any connection the result is known: do not wait for the timeout.
+    // The result is known if there is no connection: do not wait for the timeout.
     if (members.every(({ state }) => state === 'failing')) {
       throw new Error(`error getting data from etcd: ${reasons(members)}`)
     }
@@ -205,7 +205,7 @@ export class Datastore {
 
   /** Changed files are used for new connections; calls in flight end on the old ones. */
   #follow(client: EtcdClient, inUse: EtcdCredentials): void {
-    const { log, looks } = this.#options
+    const { log, polls } = this.#options
     const follower = followEtcdCredentials(this.#options, inUse, {
       onChange: (found) => {
         client.renewCredentials(found)
@@ -213,8 +213,8 @@ export class Datastore {
         log.info('Credentials for etcd reloaded')
       },
       onProblem: (err) => log.warn('Credentials for etcd not reloaded', { err }),
-      onMended: () => log.info('Credentials for etcd valid again, unchanged'),
-      onLook: looks?.(...credentialFlags(this.#options)),
+      onRecovered: () => log.info('Credentials for etcd valid again, unchanged'),
+      onPoll: polls?.(...credentialFlags(this.#options)),
     })
     new AbortListener(this.#end.signal, () => follower.stop())
   }

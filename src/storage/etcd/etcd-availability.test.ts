@@ -208,7 +208,7 @@ describe('etcd availability', () => {
   for (const [members, expected] of [
     [[member('connecting')], 'it cannot be reached'],
     [
-      [member('failing', 'x'), member('failing'), member('idle')],
+      [member('failing', 'x'), member('failing'), member('connecting')],
       'none of its 3 members can be reached',
     ],
     [[member('ready'), member('failing', 'x')], 'it is connected but does not respond'],

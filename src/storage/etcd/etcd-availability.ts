@@ -1,5 +1,6 @@
 /**
  * Tracks whether etcd is available: whether it responds to calls that need a majority of members.
+ * Nothing else detects the loss of the majority while there are no requests, or its return.
  *
  * Every successful read or write is a proof of that; when there was none for a moment, a probe is
  * sent. The loss of a member or an election is over before any request is rejected. After that
@@ -76,7 +77,7 @@ export class EtcdAvailability {
     return this.#outage.signal.aborted
   }
 
-  /** How long etcd has not responded, during an outage; else 0. */
+  /** How long etcd has not responded; 0 unless there is an outage. */
   get outageMs(): number {
     return this.isUnavailable ? this.#clock.now() - this.#silentSince : 0
   }
@@ -98,7 +99,7 @@ export class EtcdAvailability {
     return new StorageError({ kind: 'unavailable', message: reason, reason, retryAfterMs, cause })
   }
 
-  /** What is wrong, for clients: without host names. */
+  /** Describes the outage to clients, so without host names. */
   describe(): string {
     const seconds = Math.round((this.#clock.now() - this.#silentSince) / 1000)
     return `etcd has not responded for ${seconds} s: ${causeOfOutage(this.#options.members())}`

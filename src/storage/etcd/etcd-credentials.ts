@@ -8,14 +8,14 @@ export interface EtcdCredentialFiles {
   readonly keyFile: string | undefined
 }
 
-/** The contents of the files, PEM. */
+/** The contents of the PEM files. */
 export interface EtcdCredentials {
   readonly ca?: Buffer
   readonly cert?: Buffer
   readonly key?: Buffer
 }
 
-/** The flags that were given. */
+/** The names of the flags that are set. */
 export function credentialFlags(files: EtcdCredentialFiles): readonly string[] {
   return [
     ...(files.caFile === undefined ? [] : ['--etcd-cafile']),
@@ -45,7 +45,7 @@ export async function readEtcdCredentials(files: EtcdCredentialFiles): Promise<E
 export function followEtcdCredentials(
   files: EtcdCredentialFiles,
   inUse: EtcdCredentials,
-  callbacks: Pick<Followed<EtcdCredentials>, 'onChange' | 'onProblem' | 'onMended' | 'onLook'>,
+  callbacks: Pick<Followed<EtcdCredentials>, 'onChange' | 'onProblem' | 'onRecovered' | 'onPoll'>,
 ): { stop(): void } {
   return follow({
     inUse,

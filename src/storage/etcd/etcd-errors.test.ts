@@ -5,8 +5,8 @@ import { StorageError } from '../errors.ts'
 import { versionOfState } from '../resource-version.ts'
 import { storageErrorOfRead, storageErrorOfWrite } from './etcd-errors.ts'
 
-function etcdError(kind: EtcdErrorKind, maybeApplied = false): EtcdError {
-  return new EtcdError({ kind, message: 'from etcd', maybeApplied, compactRevision: 7 })
+function etcdError(kind: EtcdErrorKind, mayHaveBeenApplied = false): EtcdError {
+  return new EtcdError({ kind, message: 'from etcd', mayHaveBeenApplied, compactRevision: 7 })
 }
 
 describe('errors of etcd', () => {

@@ -8,13 +8,13 @@ const retryAfterMs = 1_000
 /** Maps an EtcdError of a read to a StorageError; any other error is returned unchanged. */
 export function storageErrorOfRead(error: unknown): unknown {
   if (!(error instanceof EtcdError)) return error
-  const kind = kinds.get(error.kind) ?? 'unavailable'
+  const kind = readKinds.get(error.kind) ?? 'unavailable'
   const oldest = error.compactRevision
   return new StorageError({
     kind,
     message: error.message,
     version: oldest === undefined ? undefined : versionOfState(oldest),
-    retryAfterMs: hint(kind),
+    retryAfterMs: retryAfter(kind),
     cause: error,
   })
 }
@@ -22,24 +22,24 @@ export function storageErrorOfRead(error: unknown): unknown {
 /** Maps an error of a write. If the write may have been applied, the kind is `timeout`. */
 export function storageErrorOfWrite(error: unknown): StorageError {
   const isEtcdError = error instanceof EtcdError
-  const isUnknown = !isEtcdError || error.maybeApplied
-  const kind = isUnknown ? 'timeout' : (writeKinds.get(error.kind) ?? 'unavailable')
+  const isOutcomeUnknown = !isEtcdError || error.mayHaveBeenApplied
+  const kind = isOutcomeUnknown ? 'timeout' : (writeKinds.get(error.kind) ?? 'unavailable')
   const reason = error instanceof Error ? error.message : String(error)
   return new StorageError({
     kind,
-    message: isUnknown ? `it is unknown whether the write was applied: ${reason}` : reason,
+    message: isOutcomeUnknown ? `it is unknown whether the write was applied: ${reason}` : reason,
     reason: isEtcdError && error.kind === 'no-space' ? fullReason : undefined,
-    retryAfterMs: hint(kind),
+    retryAfterMs: retryAfter(kind),
     cause: error,
   })
 }
 
-const kinds: ReadonlyMap<EtcdErrorKind, StorageErrorKind> = new Map<
+const readKinds: ReadonlyMap<EtcdErrorKind, StorageErrorKind> = new Map<
   EtcdErrorKind,
   StorageErrorKind
 >([
   ['timeout', 'timeout'],
-  // By the caller's signal: the request timed out, or its client disconnected.
+  // The request timed out, its client disconnected, or the etcd client was closed.
   ['cancelled', 'timeout'],
   ['compacted', 'compacted'],
   ['future-revision', 'future'],
@@ -47,7 +47,10 @@ const kinds: ReadonlyMap<EtcdErrorKind, StorageErrorKind> = new Map<
   ['too-large', 'too-large'],
 ])
 
-/** For writes that were certainly not applied: a timeout then means a missing connection. */
+/**
+ * Kinds of writes that were certainly not applied. A timeout of these means that there was no
+ * connection, so it becomes `unavailable`.
+ */
 const writeKinds: ReadonlyMap<EtcdErrorKind, StorageErrorKind> = new Map<
   EtcdErrorKind,
   StorageErrorKind
@@ -56,6 +59,6 @@ const writeKinds: ReadonlyMap<EtcdErrorKind, StorageErrorKind> = new Map<
   ['too-large', 'too-large'],
 ])
 
-function hint(kind: StorageErrorKind): number | undefined {
+function retryAfter(kind: StorageErrorKind): number | undefined {
   return kind === 'overloaded' || kind === 'unavailable' ? retryAfterMs : undefined
 }

@@ -24,6 +24,8 @@ import {
 import type {
   Change,
   ConnectionNumber,
+  CreateOptions,
+  DeleteOptions,
   EventKey,
   EventPage,
   EventScope,
@@ -34,6 +36,7 @@ import type {
   Newest,
   ReadOptions,
   StoredEvent,
+  UpdateOptions,
   WatchItem,
 } from '../storage.ts'
 import {
@@ -44,7 +47,6 @@ import {
   StoredBody,
   unreadable,
 } from '../stored-form.ts'
-import type { CreateOptions, UpdateOptions } from '../write-options.ts'
 import type { EtcdAvailability } from './etcd-availability.ts'
 import { storageErrorOfRead, storageErrorOfWrite } from './etcd-errors.ts'
 import { EtcdFollowWatch, EtcdWatch, toFollowItem, toWatchItem } from './etcd-watch.ts'
@@ -66,15 +68,10 @@ export interface EtcdStorageOptions {
   >
   /** Keys are `<prefix>/events/<cluster>/<namespace>/<name>`. */
   readonly prefix: string
-  /** Default true. False, for comparison only, sends every write in its own transaction. */
+  /** Default true. False sends every write in its own transaction, for comparison only. */
   readonly groupCommit?: boolean | undefined
-  /**
-   * The event in a cache, which saves updates and deletes their read. It may be stale; no result
-   * depends on it alone.
-   */
-  readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
-  /** The connection up to which the cache has the same history as etcd. Default: the newest. */
-  readonly recalledFor?: (() => ConnectionNumber) | undefined
+  /** Default: one of its own. */
+  readonly ownWrites?: OwnWrites | undefined
   /** Rejects calls while etcd is unavailable. Without it every call waits until its timeout. */
   readonly availability?: EtcdAvailability | undefined
   /** Rejects puts while etcd is full. Without it each put is sent, and etcd rejects it. */
@@ -94,14 +91,15 @@ export class EtcdStorage implements EventStorage {
   readonly #writes: GroupCommit
   readonly #updater: OptimisticUpdater
   readonly #lists: ListReader
-  readonly #ownWrites = new OwnWrites()
+  readonly #ownWrites: OwnWrites
 
   constructor(options: EtcdStorageOptions) {
     const { client, now, onCommit, availability, quotaAlarm, check, onCorrupt } = options
     this.#options = options
+    this.#ownWrites = options.ownWrites ?? new OwnWrites()
     this.#keys = new EventKeys(options.prefix)
     this.#writes = new GroupCommit({
-      txn: (txn, callOptions) => client.txn(txn, callOptions),
+      client,
       grouped: options.groupCommit,
       now,
       onCommit,
@@ -119,8 +117,6 @@ export class EtcdStorage implements EventStorage {
       keys: this.#keys,
       writes: this.#writes,
       read: (key, traced) => this.#read(key, traced),
-      recall: options.recall ?? (() => undefined),
-      recalledFor: options.recalledFor ?? (() => client.newestConnection),
       newestConnection: () => client.newestConnection,
     })
   }
@@ -174,13 +170,13 @@ export class EtcdStorage implements EventStorage {
     return this.#updater.update(key, decide, options)
   }
 
-  delete(key: EventKey, guard?: Guard, traced?: Traced): Promise<StoredEvent> {
+  delete(key: EventKey, guard?: Guard, options?: DeleteOptions): Promise<StoredEvent> {
     const decide: Decide = (current) => {
       if (current === undefined) return 'keep'
       guard?.(current)
       return 'delete'
     }
-    return this.#updater.update(key, decide, { find: foundToDelete, span: traced?.span })
+    return this.#updater.update(key, decide, { ...options, find: foundToDelete })
   }
 
   watch(
@@ -195,8 +191,8 @@ export class EtcdStorage implements EventStorage {
   }
 
   /**
-   * Like `watch` for all events, without the previous states: half the traffic, for a consumer that
-   * keeps those states itself.
+   * Watches all events without their previous states: half the traffic, for a consumer that retains
+   * those states itself.
    */
   follow(options: {
     readonly from: Version

@@ -27,10 +27,12 @@ class Bench {
 
   constructor(options?: Partial<GroupCommitOptions>) {
     this.commits = new GroupCommit({
-      txn: (txn, callOptions) =>
-        new Promise((resolve, reject) => {
-          this.sent.push({ txn, options: callOptions, keys: keysOf(txn), resolve, reject })
-        }),
+      client: {
+        txn: (txn, callOptions = {}) =>
+          new Promise((resolve, reject) => {
+            this.sent.push({ txn, options: callOptions, keys: keysOf(txn), resolve, reject })
+          }),
+      },
       clock: this.clock,
       now: () => 1_000,
       ...options,
@@ -227,7 +229,7 @@ describe('group commit: order', () => {
     const second = bench.delete('a')
     await tick()
     assert.equal(bench.sent.length, 0)
-    sent.reject(new EtcdError({ kind: 'timeout', message: 'late', maybeApplied: true }))
+    sent.reject(new EtcdError({ kind: 'timeout', message: 'late', mayHaveBeenApplied: true }))
     assert.equal(await first, 'timeout')
     await bench.commit()
     assert.match(await second, /^applied/)
@@ -250,7 +252,7 @@ describe('group commit: how operations end', () => {
   test('a missing response leaves all results unknown, and nothing is retried', async () => {
     const bench = new Bench()
     const all = bench.creates(3)
-    await bench.fail({ kind: 'unavailable', maybeApplied: true })
+    await bench.fail({ kind: 'unavailable', mayHaveBeenApplied: true })
     assert.deepEqual(await Promise.all(all), ['timeout', 'timeout', 'timeout'])
     await tick()
     assert.equal(bench.sent.length, 0)
@@ -328,7 +330,7 @@ describe('group commit: how operations end', () => {
     await tick()
     const together = await bench.next()
     assert.deepEqual(together.keys, ['e'])
-    sent.reject(new EtcdError({ kind: 'no-space', message: 'from etcd', maybeApplied: true }))
+    sent.reject(new EtcdError({ kind: 'no-space', message: 'from etcd', mayHaveBeenApplied: true }))
     assert.deepEqual(await Promise.all(first), ['timeout', 'timeout', 'timeout', 'timeout'])
     assert.deepEqual((await bench.commit()).keys, ['b', 'c'])
     together.reject(new EtcdError({ kind: 'unavailable', message: 'not connected' }))
@@ -433,7 +435,7 @@ describe('group commit: while etcd is unavailable', () => {
     await tick()
     const second = bench.create('a')
     availability.setDown(true)
-    await bench.fail({ kind: 'unavailable', maybeApplied: false })
+    await bench.fail({ kind: 'unavailable', mayHaveBeenApplied: false })
     assert.deepEqual(await Promise.all([first, second]), ['unavailable', 'unavailable'])
     await tick()
     assert.equal(bench.sent.length, 0)
@@ -495,12 +497,12 @@ describe('group commit: own writes', () => {
     const ownWrites = new OwnWrites()
     const bench = new Bench({ ownWrites })
     const created = own(bench, 'a')
-    await bench.fail({ kind: 'unavailable', maybeApplied: false })
-    await bench.fail({ kind: 'timeout', maybeApplied: true })
+    await bench.fail({ kind: 'unavailable', mayHaveBeenApplied: false })
+    await bench.fail({ kind: 'timeout', mayHaveBeenApplied: true })
     assert.equal(await created, 'timeout')
     assert.equal(ownWrites.size, 0)
     const again = own(bench, 'a')
-    await bench.fail({ kind: 'unavailable', maybeApplied: false })
+    await bench.fail({ kind: 'unavailable', mayHaveBeenApplied: false })
     await bench.commit()
     assert.equal(await again, 'applied 101000')
     assert.notEqual(ownWrites.take('a', body), undefined)

@@ -12,7 +12,7 @@
  * StorageError. Only with `timeout` is it unknown whether the write was applied. An operation is
  * retried only when its transaction was certainly not applied.
  */
-import type { CallOptions, Txn, TxnResult } from '../../etcd/client.ts'
+import type { EtcdClient } from '../../etcd/client.ts'
 import { EtcdError } from '../../etcd/errors.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import { BatchTrace, type TracedWrite, waitsInQueue } from '../../lib/tracing/batch-trace.ts'
@@ -35,7 +35,7 @@ const batchOperationsMax = 100
 const batchBytesMax = 1024 * 1024
 /** One is being committed while the next is sent; more would only make batches smaller. */
 const batchesInFlightMax = 2
-/** Without grouping, for comparison: as many single writes in flight as etcd can use. */
+/** The single writes in flight without grouping: as many as etcd can use. */
 const singlesInFlightMax = 256
 /** Half a second of the maximum throughput of one etcd. */
 const waitingOperationsMax = 10_000
@@ -49,26 +49,26 @@ const retryAfterMs = 1_000
 const mapRenewedEvery = 256
 
 export interface GroupCommitOptions {
-  txn(txn: Txn, options: CallOptions): Promise<TxnResult>
+  readonly client: Pick<EtcdClient, 'txn'>
   /** Default true. False sends every operation in its own transaction. */
   readonly grouped?: boolean | undefined
   readonly waitingOperationsMax?: number | undefined
   readonly waitingBytesMax?: number | undefined
   /** Wall-clock time in ms, for the headers of stored values. */
   readonly now?: (() => number) | undefined
-  /** For deadlines. */
+  /** The clock of deadlines. */
   readonly clock?: Clock | undefined
   /** Rejects unsent operations while etcd is unavailable. */
   readonly availability?:
     | Pick<EtcdAvailability, 'outageSignal' | 'refusal' | 'onOutage'>
     | undefined
-  /** Is notified when etcd is full; then rejects unsent puts, while deletes continue. */
+  /** Gets notified when etcd is full; then rejects unsent puts, while deletes continue. */
   readonly quotaAlarm?:
     | (Pick<QuotaAlarm, 'refusal' | 'onFull'> & Partial<Pick<QuotaAlarm, 'onWritten'>>)
     | undefined
   /** Rejects all writes until the keys under the prefix have been checked. */
   readonly check?: Pick<PrefixCheck, 'refusal'> | undefined
-  /** Is told what is sent, before it can come back. */
+  /** Gets each batch before it is sent. */
   readonly ownWrites?: Pick<OwnWrites, 'sending' | 'failed'> | undefined
   /** Called for each transaction that got a response, for metrics. */
   readonly onCommit?: ((operations: number) => void) | undefined
@@ -97,7 +97,7 @@ export class GroupCommit {
   /** The queue of sendable operations: one per key, none on a key that is in flight. */
   #first: Queued | undefined
   #last: Queued | undefined
-  /** By key: the last operation that arrived, queued or in flight. */
+  /** The operation of each key that arrived last, queued or in flight. */
   #lastOnKey = new Map<string, Queued>()
   #finished = 0
   #queuedOperations = 0
@@ -285,7 +285,7 @@ export class GroupCommit {
       const connectionMax = connectionMaxOf(batch)
       const span = trace?.span
       const options = { timeoutMs: txnTimeoutMs, cancelIfSafe, connectionMax, span }
-      const result = await this.#options.txn(txn, options)
+      const result = await this.#options.client.txn(txn, options)
       outcomes = readOutcomes(batch, result, writtenAtMs)
     } catch (error) {
       failure = error
@@ -319,7 +319,7 @@ export class GroupCommit {
         this.#returnOutdated(batch)
         return
       }
-      if (!error.maybeApplied && isRetryable(error, batch.length)) {
+      if (!error.mayHaveBeenApplied && isRetryable(error, batch.length)) {
         for (const operation of batch) operation.alone ||= error.kind !== 'unavailable'
         this.#requeue(batch)
         return
@@ -350,7 +350,7 @@ export class GroupCommit {
   }
 
   /**
-   * A Map with much traffic replaces its hash table again and again, and each old table keeps the
+   * A Map with much traffic replaces its hash table again and again, and each old table retains the
    * next one and its operations from being collected; a new Map does not.
    */
   #forget(key: string): void {
@@ -371,7 +371,7 @@ function connectionMaxOf(batch: readonly Operation[]): number | undefined {
 }
 
 /**
- * For an error of a transaction that was certainly not applied. An error about the size or the
+ * Handles an error of a transaction that was certainly not applied. An error about the size or the
  * number of operations may be caused by the other operations of the batch.
  */
 function isRetryable(error: EtcdError, operations: number): boolean {

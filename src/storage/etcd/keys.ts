@@ -34,7 +34,7 @@ export type ControlKind = ControlKey | (typeof mirrorKinds)[number]
 
 /**
  * The name of a control key, without the folder of all of them. Undefined for a key that no version
- * of this server writes: later ones keep what they store beside events under a name, or a folder
+ * of this server writes: later ones store what is not an event under a name, or a folder
  * and a name, so that earlier ones start beside it (docs/explanation/versions.md).
  */
 export function controlName(prefix: string, etcdKey: Buffer): string | undefined {
@@ -91,7 +91,7 @@ function rangesBetween(whole: KeyRange, inside: readonly KeyRange[]): readonly K
 /** All keys that are not under the prefix, which other programs may have written. */
 export function foreignRanges(prefix: string): readonly KeyRange[] {
   const root = Buffer.from(`${prefix}/`)
-  // In etcd a zero byte is the first possible key, and as a range end it means no upper bound.
+  // To etcd a zero byte is the first possible key, and as a range end it means no upper bound.
   const edge = Buffer.from([0])
   return [
     { key: edge, rangeEnd: root },

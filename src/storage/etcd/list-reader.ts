@@ -24,7 +24,7 @@ const rangeKeysMax = 2_000
 const rangeKeysMin = 8
 const rangeKeysFirst = 256
 const rangeBytes = 4 * 1024 * 1024
-/** How much less is asked for when a response is too large: values may be 1,000 times the last. */
+/** Divides the range when a response is too large: values may be 1,000 times as large as the last. */
 const tooLargeDivisor = 8
 
 export interface ListReaderOptions {
@@ -171,7 +171,7 @@ export function connectionOf({ connection }: RangeResult): ConnectionNumber {
   return connection ?? Number.POSITIVE_INFINITY
 }
 
-/** For etcd revision 0 means "now". At its first revision and before there are no events. */
+/** Revision 0 means "now" to etcd. There are no events at its first revision or before. */
 function readableRevision(at: Version): number {
   return Math.max(1, revisionOf(at))
 }

@@ -9,7 +9,7 @@ const REASONS_MAX = 5
 
 /**
  * Polls the connections and logs when a member of etcd becomes unreachable and why, when the reason
- * changes, and when the member can be reached again. Works without requests.
+ * changes, and when the member can be reached again.
  */
 export function logMembers(client: EtcdClient, log: Log, signal: AbortSignal): void {
   const lost = new Map<string, Set<string>>()
@@ -22,10 +22,13 @@ export function logMembers(client: EtcdClient, log: Log, signal: AbortSignal): v
         log.info('An etcd member can be reached again', { endpoint })
       }
       if (isNewReason(unrenewed, endpoint, renewalError)) {
-        log.warn('No connection to etcd with the renewed credentials; the old one is still used', {
-          endpoint,
-          err: renewalError,
-        })
+        log.warn(
+          'Cannot connect to etcd with the renewed credentials; the old connection is still in use',
+          {
+            endpoint,
+            err: renewalError,
+          },
+        )
       }
     }
   }

@@ -57,19 +57,19 @@ class OneKey {
     return { applied: true, version: versionOfChange(modRevision, 0), writtenAtMs: 1 }
   }
 
-  updater(recall: () => StoredEvent | undefined = () => undefined): OptimisticUpdater {
+  updater(): OptimisticUpdater {
     const clock = { now: () => this.nowMs }
-    const connections = { recalledFor: () => 1, newestConnection: () => 1 }
     return new OptimisticUpdater({
       keys,
       writes: this,
       read: this.read,
-      recall,
       clock,
-      ...connections,
+      newestConnection: () => 1,
     })
   }
 }
+
+const knownAs = (stored: StoredEvent) => ({ known: { stored, connectionMax: 1 } })
 
 const append = (note: string) => (current: StoredEvent | undefined) =>
   bodyOf(`${noteOf(current) ?? ''}${note}`)
@@ -99,7 +99,7 @@ describe('optimistic updater', () => {
   test('a cached state saves the read', async () => {
     const etcd = new OneKey()
     const stored = etcd.put('a')
-    const result = await etcd.updater(() => stored).update(key, append('!'))
+    const result = await etcd.updater().update(key, append('!'), knownAs(stored))
     assert.equal(noteOf(result), 'a!')
     assert.deepEqual([etcd.reads, etcd.writes], [0, 1])
   })
@@ -108,7 +108,7 @@ describe('optimistic updater', () => {
     const etcd = new OneKey()
     const old = etcd.put('a')
     etcd.put('b')
-    assert.equal(noteOf(await etcd.updater(() => old).update(key, append('!'))), 'b!')
+    assert.equal(noteOf(await etcd.updater().update(key, append('!'), knownAs(old))), 'b!')
     assert.deepEqual([etcd.reads, etcd.writes], [0, 2])
   })
 
@@ -116,17 +116,17 @@ describe('optimistic updater', () => {
     const etcd = new OneKey()
     const old = etcd.put('a')
     etcd.put('b')
-    const updater = etcd.updater(() => old)
+    const updater = etcd.updater()
     const onlyB = (current: StoredEvent | undefined) => {
       if (noteOf(current) !== 'b') throw new Error('not b')
       return 'keep' as const
     }
-    assert.equal(noteOf(await updater.update(key, onlyB)), 'b')
+    assert.equal(noteOf(await updater.update(key, onlyB, knownAs(old))), 'b')
     const onlyA = (current: StoredEvent | undefined) => {
       if (noteOf(current) !== 'a') throw new Error('not a')
       return 'delete' as const
     }
-    await assert.rejects(updater.update(key, onlyA), /not a/)
+    await assert.rejects(updater.update(key, onlyA, knownAs(old)), /not a/)
     assert.equal(noteOf(etcd.stored()), 'b')
   })
 

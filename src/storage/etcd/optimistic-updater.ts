@@ -4,9 +4,8 @@ import { PerKeyQueue } from '../../lib/per-key-queue.ts'
 import type { Span, Traced } from '../../lib/tracing/span.ts'
 import { missing, StorageError } from '../errors.ts'
 import { revisionOf } from '../resource-version.ts'
-import type { ConnectionNumber, EventKey, StoredEvent } from '../storage.ts'
+import type { ConnectionNumber, EventKey, StoredEvent, UpdateOptions } from '../storage.ts'
 import { bodyOf, prepareValue, StoredBody, withVersion } from '../stored-form.ts'
-import type { UpdateOptions } from '../write-options.ts'
 import { found } from './event-decoding.ts'
 import type { GroupCommit } from './group-commit.ts'
 import type { EventKeys } from './keys.ts'
@@ -33,10 +32,6 @@ export interface OptimisticUpdaterOptions {
   readonly writes: Pick<GroupCommit, 'submit'>
   /** The current value, by a linearizable read. */
   readonly read: (key: EventKey, traced: Traced) => Promise<KeyValue | undefined>
-  /** The event in the cache, possibly stale; undefined when it is not cached. */
-  readonly recall: (key: EventKey) => StoredEvent | undefined
-  /** The connection up to which the cache has the same history as etcd. */
-  readonly recalledFor: () => ConnectionNumber
   /** The newest connection so far. */
   readonly newestConnection: () => ConnectionNumber
   readonly clock?: Clock | undefined
@@ -59,12 +54,13 @@ type Attempt =
 
 /**
  * Updates events with optimistic concurrency: read, decide, write if there was no other write in
- * between, else retry from the value that the refused write returned.
+ * between; otherwise retry from the value that the refused write returned.
  *
  * The first read is saved when a guess is available: the state that the previous update of the same
- * key left, the state in the cache, or that there is no event if the caller expects that. A guess may be stale. That does not harm a write, which etcd
- * then refuses, but no result may depend on a guess alone: when the decision is to throw or to
- * write nothing, it is repeated on a confirmed state.
+ * key left, the state that the caller knows, or that there is no event if the caller expects that. A
+ * guess may be stale. That does not harm a write, which etcd then refuses, but no result may depend
+ * on a guess alone: when the decision is to throw or to write nothing, it is repeated on a confirmed
+ * state.
  */
 export class OptimisticUpdater {
   readonly #options: OptimisticUpdaterOptions
@@ -77,7 +73,13 @@ export class OptimisticUpdater {
   async update(
     key: EventKey,
     decide: Decide,
-    { find = found, fence, isProbablyNew, span }: UpdateOptions & { readonly find?: Find } = {},
+    {
+      find = found,
+      fence,
+      known,
+      isProbablyNew,
+      span,
+    }: UpdateOptions & { readonly find?: Find } = {},
   ): Promise<StoredEvent> {
     if (this.#queue.waiting >= waitingMax) throw overloaded()
     const clock = this.#options.clock ?? monotonicClock
@@ -90,7 +92,7 @@ export class OptimisticUpdater {
       if (clock.now() > giveUpAt) throw overloaded()
       let observed =
         guess ??
-        this.#recall(key) ??
+        (known && { ...known, isConfirmed: false }) ??
         (isProbablyNew === true ? this.#assumeAbsent() : await this.#read(key, find, span))
       while (clock.now() <= giveUpAt) {
         const intent = decideOn(observed, decide)
@@ -154,12 +156,7 @@ export class OptimisticUpdater {
     return { result, left: result }
   }
 
-  #recall(key: EventKey): Observed | undefined {
-    const stored = this.#options.recall(key)
-    return stored && { stored, isConfirmed: false, connectionMax: this.#options.recalledFor() }
-  }
-
-  /** A guess like the one from the cache: if there is an event, the write is refused. */
+  /** A guess like any other: if there is an event, the write is refused. */
   #assumeAbsent(): Observed {
     const connectionMax = this.#options.newestConnection()
     return { stored: undefined, isConfirmed: false, connectionMax }

@@ -3,9 +3,9 @@
  *
  * An etcd that belongs to another program, most likely a Kubernetes API server, must not be
  * damaged: a single value of ours among its own breaks its lists. So nothing is written before all
- * keys under the prefix have been checked. The events are read anyway to fill the memory; outside
- * of them only the few control keys are read, whatever the size of the store. The check waits for an etcd
- * that is down, and writes are refused until it has passed.
+ * keys under the prefix have been checked. The events are read anyway to fill the cache; outside of
+ * them only the few control keys are read, whatever the size of the store. The check waits for an
+ * etcd that is down, and writes are refused until it has passed.
  *
  * Control keys of a later version are not foreign: this one does not change them, so that it can
  * run beside that version during an upgrade, and after a rollback (control/control-scan.ts).
@@ -75,7 +75,7 @@ export class PrefixCheck {
     this.#failure.promise.catch(() => {})
   }
 
-  /** For operators: why nothing may be written; undefined once the check has passed. */
+  /** Tells operators why nothing may be written; undefined once the check has passed. */
   get pending(): string | undefined {
     if (this.#hasPassed) return undefined
     const { prefix } = this.#options
@@ -83,7 +83,7 @@ export class PrefixCheck {
     return `the keys under --etcd-prefix=${prefix} have not been checked yet${reason}`
   }
 
-  /** For clients: the error of a write before the check has passed. */
+  /** The error that clients get for a write before the check has passed. */
   refusal(): StorageError | undefined {
     const message = this.pending
     if (message === undefined) return undefined
@@ -167,7 +167,7 @@ export class PrefixCheck {
   }
 }
 
-/** For values under keys of events that are not events. */
+/** Handles values under keys of events that are not events. */
 export function corruptValueHandler(
   check: PrefixCheck,
   keys: EventKeys,

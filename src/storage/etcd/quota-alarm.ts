@@ -59,10 +59,10 @@ export class QuotaAlarm {
   /** How often etcd was found full: a report that was requested before the last time is stale. */
   #fullCount = 0
   #isPolling = false
-  /** As last logged, and when. */
+  /** The last logged reduction, and when it was logged. */
   #reduction: Reduction = 'none'
   #reductionLoggedAt = Number.NEGATIVE_INFINITY
-  /** From the last report, and the bytes that this replica has written since it was requested. */
+  /** The last report, and the bytes that this replica has written since it was requested. */
   #bytesInUse: number | undefined
   #bytesWritten = 0
   /** The size of etcd's quota; undefined while it is unknown. */
@@ -93,7 +93,7 @@ export class QuotaAlarm {
     return Math.min(1, Math.max(0, (rejectFrom - this.usedFraction) / (rejectFrom - reduceFrom)))
   }
 
-  /** What is in use, and what may be before writes are rejected; undefined while it is unknown. */
+  /** The bytes in use, and the bytes at which writes are rejected; undefined while unknown. */
   get space(): { readonly usedBytes: number; readonly budgetBytes: number } | undefined {
     if (this.#bytesInUse === undefined || this.quotaBytes === undefined) return undefined
     const usedBytes = this.#bytesInUse + this.#bytesWritten
@@ -181,8 +181,8 @@ export class QuotaAlarm {
 
 /**
  * Whether any member has the alarm, and the largest database size, among the members that respond.
- * Cheap for etcd: each member returns its local state. A member that lags may not have the alarm
- * yet, so all members are read.
+ * This is cheap for etcd, since each member returns its local state. A member that lags may not have
+ * the alarm yet, so all members are asked.
  */
 export async function reportSpace(
   client: Pick<EtcdClient, 'endpoints' | 'status'>,

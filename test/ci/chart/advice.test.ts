@@ -127,14 +127,17 @@ describe('members of policies and limits', { concurrency: 3 }, () => {
     const policy = { apiVersion: 'tidings.dev/v1alpha1', kind: 'RetentionPolicy' }
     for (const [name, part] of Object.entries({ rules, budgets })) {
       const text = stringify({ ...policy, [name]: [{ other: 1 }] })
-      assert.throws(() => readPolicy(text, HOUR_MS), new RegExp(`known are ${members(part)}$`))
+      assert.throws(
+        () => readPolicy(text, HOUR_MS),
+        new RegExp(`known fields are ${members(part)}$`),
+      )
     }
     const kind = {
       apiVersion: 'eventratelimit.admission.k8s.io/v1alpha1',
       kind: 'Configuration',
     }
     const text = stringify({ ...kind, limits: [{ other: 1 }] })
-    assert.throws(() => readEventLimits(text), new RegExp(`known are ${members(limits)}$`))
+    assert.throws(() => readEventLimits(text), new RegExp(`known fields are ${members(limits)}$`))
   })
 
   test('all of them can be set', async () => {

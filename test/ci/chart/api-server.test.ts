@@ -56,7 +56,7 @@ describe('the chart at a real API server', { skip: withoutKubeApiserver }, () =>
 
   describe('value sets', { concurrency: CONCURRENCY }, () => {
     for (const set of valueSets) {
-      test(`value set ${set} is accepted`, async () => {
+      test(`accepts ${set}`, async () => {
         const manifests = await render(set)
         const list = { apiVersion: 'v1', kind: 'List', items: manifests }
         const said = await kubectl([...accept, '-f', '-'], JSON.stringify(list))

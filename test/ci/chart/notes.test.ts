@@ -6,7 +6,7 @@ import { chart, helm, notesOf } from '../../support/chart.ts'
 const ETCD = 'etcd: {endpoints: ["http://etcd:2379"]}'
 
 describe('the notes', { concurrency: 3 }, () => {
-  test('the notes of a trial warn of all that is unsafe, and have three steps', async () => {
+  test('warn of all that is unsafe in a trial, and have three steps', async () => {
     const notes = await notesOf('etcd: {endpoints: [], trial: {enabled: true, image: x}}')
     assert.match(notes, /^1\. Wait[\s\S]*^2\. Make[\s\S]*^3\. Read/m)
     assert.match(notes, /THE ETCD FOR TRIALS IS ON\. ALL EVENTS ARE LOST when its pod is replaced/)
@@ -15,7 +15,7 @@ describe('the notes', { concurrency: 3 }, () => {
     assert.match(notes, /No client can authenticate/)
   })
 
-  test('the notes of a complete installation have nothing missing or unsafe', async () => {
+  test('name nothing missing or unsafe in a complete installation', async () => {
     const values = ['-f', `${chart}/ci/production.yaml`]
     const { stdout } = await helm(['install', 'tidings', chart, '--dry-run=client', ...values])
     const notes = stdout.slice(stdout.indexOf('\nNOTES:'))
@@ -23,7 +23,7 @@ describe('the notes', { concurrency: 3 }, () => {
     assert.doesNotMatch(notes, /Missing or unsafe/)
   })
 
-  test('the notes have the commands that open the page', async () => {
+  test('have the commands that open the page', async () => {
     const notes = await notesOf(`{${ETCD}}`)
     const port = /port-forward service\/\S+ (\d+):443/.exec(notes)?.[1]
     assert.match(
@@ -37,12 +37,12 @@ describe('the notes', { concurrency: 3 }, () => {
     assert.doesNotMatch(off, /\/ui\/|proxy/)
   })
 
-  test('the notes say that tokens of the cluster are valid where they are', async () => {
+  test('say that tokens of the cluster are valid where they are', async () => {
     const notes = await notesOf(`{${ETCD}, ownCluster: {authorization: origin}}`)
     assert.match(notes, /TOKEN=\$\(kubectl -n \S+ create token NAME\)/)
   })
 
-  test('the notes say where the private key of a self-signed certificate can be read', async () => {
+  test('say where the private key of a self-signed certificate can be read', async () => {
     const notes = await notesOf(`{${ETCD}}`)
     assert.match(notes, /private key is in every revision .*helm template prints it.*--hide-secret/)
     const other = await notesOf(`{${ETCD}, tls: {type: existingSecret, existingSecret: x}}`)
@@ -50,7 +50,7 @@ describe('the notes', { concurrency: 3 }, () => {
   })
 
   for (const path of ['/metrics', '/metrics*', '/m*', '/*']) {
-    test(`the notes warn of metrics that ${path} opens`, async () => {
+    test(`warn of metrics that ${path} opens`, async () => {
       const notes = await notesOf(`{${ETCD}, openPaths: [/livez, /readyz, "${path}"]}`)
       assert.match(notes, /can read \/metrics/)
     })
@@ -60,7 +60,7 @@ describe('the notes', { concurrency: 3 }, () => {
     '--authorization-mode=AlwaysAllow',
     '--authorization_mode=RBAC,AlwaysAllow',
   ]) {
-    test(`the notes warn of ${flag}`, async () => {
+    test(`warn of ${flag}`, async () => {
       const notes = await notesOf(`{${ETCD}, extraArgs: ['${flag}']}`)
       assert.match(notes, /--authorization-mode has AlwaysAllow/)
     })

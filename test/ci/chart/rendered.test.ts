@@ -40,8 +40,15 @@ const GIVEN = [
   'prod-eu',
   'staging',
   'kube-root-ca.crt',
-  // Of the value set numbers.
-  ...['77', '1e3', '0x1f', '2026-01-01', 'true', '123', '5', '6'],
+  // These are of the value set `numbers`.
+  '77',
+  '1e3',
+  '0x1f',
+  '2026-01-01',
+  'true',
+  '123',
+  '5',
+  '6',
 ]
 
 test('there are at least a dozen value sets', () => {

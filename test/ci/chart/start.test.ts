@@ -46,7 +46,7 @@ describe('a replica of the chart', () => {
     'kube-root-ca.crt': { 'ca.crt': String(authority.cert) },
   })
 
-  /** As a kubelet: without credentials. */
+  /** Probes as a kubelet does: without credentials. */
   const probe = async (replica: ChartReplica) => {
     const { container } = replica
     const isReady = async () => (await replica.ask('/readyz')).status === 200

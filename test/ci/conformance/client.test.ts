@@ -33,7 +33,7 @@ async function start(
 }
 
 describe('Client', () => {
-  test('the client closes an open stream soon after the last expected line', async () => {
+  test('closes an open stream soon after the last expected line', async () => {
     await using server = await start((_, response) => response.write('one\n'))
     const startedAt = performance.now()
     const { body, ended } = await server.client.send(WATCH)
@@ -42,7 +42,7 @@ describe('Client', () => {
     assert.ok(performance.now() - startedAt < 2000)
   })
 
-  test('the client reads an unexpected extra line', async () => {
+  test('reads an unexpected extra line', async () => {
     await using server = await start((_, response) => {
       response.write('one\n')
       setTimeout(() => response.write('two\n'), 20)
@@ -51,20 +51,20 @@ describe('Client', () => {
     assert.equal(body.toString(), 'one\ntwo\n')
   })
 
-  test('the client reports the end of a stream, also when all its lines have arrived', async () => {
+  test('reports the end of a stream, also when all its lines have arrived', async () => {
     await using server = await start((_, response) => response.end('one\n'))
     const { ended } = await server.client.send(WATCH)
     assert.equal(ended, true)
   })
 
-  test('the client waits for missing lines no longer than the step allows', async () => {
+  test('waits for missing lines no longer than the step allows', async () => {
     await using server = await start((_, response) => response.write('half'))
     const { body, ended } = await server.client.send({ ...WATCH, watchMs: 10 })
     assert.equal(body.toString(), 'half')
     assert.equal(ended, false)
   })
 
-  test('the client waits longer than the recorded time for what is expected', async () => {
+  test('waits longer than the recorded time for what is expected', async () => {
     const frame = Buffer.from([0, 0, 0, 2, 0x61, 0x62])
     await using server = await start((_, response) => {
       response.writeHead(200, { 'content-type': 'application/vnd.kubernetes.protobuf' })
@@ -76,7 +76,7 @@ describe('Client', () => {
     assert.equal(ended, false)
   })
 
-  test('the client sends the given request, and a response that breaks off is an error', async () => {
+  test('sends the given request, and a response that breaks off is an error', async () => {
     await using server = await start((request, response) => {
       assert.equal(request.method, 'PATCH')
       assert.equal(request.headers['content-length'], '2')

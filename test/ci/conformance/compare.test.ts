@@ -111,14 +111,14 @@ describe('judge', () => {
   const watch = stepOf('watch', 4)
   const limitedWatch = stepOf('watch', 13)
 
-  test('judge names each place that differs', () => {
+  test('names each place that differs', () => {
     const wrong = altered(get, (body) =>
       body.replace('"reason":"Scheduled"', '"reason":"Bound","surprise":1'),
     )
     assert.deepEqual(wrong, ['.reason: "Bound", wanted "Scheduled"', '.surprise: unexpected 1'])
   })
 
-  test('judge reports a wrong status with the message of the server', () => {
+  test('reports a wrong status with the message of the server', () => {
     const answer = { ...rightAnswer(get), status: 500 }
     assert.deepEqual(judge(get, withBody(answer, '{"message":"no luck"}'), PLACE), [
       'status 500, wanted 200 (no luck)',

@@ -39,7 +39,7 @@ function playSteps(
 }
 
 describe('play', () => {
-  test('play fills in the namespace, saved values, and long generated texts', async () => {
+  test('fills in the namespace, saved values, and long generated texts', async () => {
     const client = new Script()
     await playSteps(client, [
       { ...READ, method: 'PUT', path: '/@{ns}', save: { rv: 'metadata.resourceVersion' } },
@@ -69,7 +69,7 @@ describe('play', () => {
     )
   })
 
-  test('play sends the credentials of the step, or none if it says so', async () => {
+  test('sends the credentials of the step, or none if it says so', async () => {
     const client = new Script()
     await playSteps(client, [
       { ...READ, authorization: 'Bearer other' },
@@ -93,7 +93,7 @@ describe('play', () => {
     )
   })
 
-  test('play waits for the lines of a stream unless the server is to end it', async () => {
+  test('waits for the lines of a stream unless the server is to end it', async () => {
     const client = new Script()
     const answer = { status: 200, frames: [EVENT, EVENT] }
     await playSteps(client, [
@@ -109,7 +109,7 @@ describe('play', () => {
     )
   })
 
-  test('play reports differences, and missing responses', async () => {
+  test('reports differences, and missing responses', async () => {
     let turn = 0
     const client = new Script(() => {
       if (turn++ === 0) return { ...rightAnswer(READ), status: 404 }

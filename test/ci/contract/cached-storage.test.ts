@@ -1,8 +1,8 @@
-import { CachedStorage } from '../../../src/cache/cached-storage.ts'
 import { EtcdClient } from '../../../src/etcd/client.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
 import { EtcdStorage } from '../../../src/storage/etcd/etcd-storage.ts'
 import { revisionOf } from '../../../src/storage/resource-version.ts'
+import { CachedEventStorage } from '../../support/cached-event-storage.ts'
 import { startEtcdCluster } from '../../support/etcd.ts'
 import { eventBody, eventKey } from '../../support/stored-events.ts'
 import { type StorageUnderTest, storageContract } from './storage-contract.ts'
@@ -20,9 +20,8 @@ async function makeStorage(members: number, changesMax = 200): Promise<StorageUn
     onCorrupt: (key) => {
       throw new Error(`not an event: ${key}`)
     },
-    recall: (key) => storage.recall(key),
   })
-  const storage: CachedStorage = new CachedStorage({
+  const storage: CachedEventStorage = new CachedEventStorage({
     inner,
     log: silentLog,
     historyBounds: { changesMax, bytesMax: 1024 * 1024 },

@@ -37,12 +37,12 @@ describe('the generator', () => {
   const sequences = Array.from({ length: 300 }, (_, index) => sequenceAt({ seed: 7 }, index))
   const steps = sequences.flat()
 
-  test('the generator makes the same sequence from the same seed and number', () => {
+  test('makes the same sequence from the same seed and number', () => {
     assert.deepEqual(sequenceAt({ seed: 7 }, 3), sequences[3])
     assert.notDeepEqual(sequenceAt({ seed: 8 }, 3), sequences[3])
   })
 
-  test('the generator uses every verb in both groups', () => {
+  test('uses every verb in both groups', () => {
     for (const group of GROUPS) {
       for (const verb of VERBS) {
         const count = steps.filter((step) => step.verb === verb && step.group === group).length
@@ -51,7 +51,7 @@ describe('the generator', () => {
     }
   })
 
-  test('the generator sends and requests JSON, YAML and protobuf', () => {
+  test('sends and requests JSON, YAML and protobuf', () => {
     const memory = new Memory('ns-1')
     const seen = new Set(
       steps.flatMap((step) => {
@@ -79,7 +79,7 @@ describe('the comparison', () => {
   const differ = (ours: Answer, theirs: Answer, step = get): string | undefined =>
     compared(step, digestOf(step, ours, place), digestOf(step, theirs, place))?.signature
 
-  test('the comparison ignores values that every server chooses by itself', () => {
+  test('ignores values that every server chooses by itself', () => {
     const uid = (digit: string): object => ({
       uid: `${digit.repeat(8)}-1111-4111-8111-111111111111`,
     })
@@ -89,7 +89,7 @@ describe('the comparison', () => {
     )
   })
 
-  test('the comparison finds another status, value, member, warning, format and layout', () => {
+  test('finds another status, value, member, warning, format and layout', () => {
     const one = json(200, event('5'))
     const others = [
       json(201, event('5')),
@@ -102,7 +102,7 @@ describe('the comparison', () => {
     for (const other of others) assert.notEqual(differ(one, other), undefined)
   })
 
-  test('the comparison includes managedFields only on request', () => {
+  test('includes managedFields only on request', () => {
     const owned = json(200, event('5', {}, { managedFields: [{ manager: 'm' }] }))
     assert.equal(differ(owned, json(200, event('5'))), undefined)
     assert.notEqual(
@@ -111,7 +111,7 @@ describe('the comparison', () => {
     )
   })
 
-  test('the comparison skips bookmarks of a watch, but not the end of the initial events', () => {
+  test('skips bookmarks of a watch, but not the end of the initial events', () => {
     const watch: Step = { ...get, verb: 'watch', at: '' }
     const frames = (...list: object[]): Answer => ({
       ...json(200, {}),
@@ -126,7 +126,7 @@ describe('the comparison', () => {
     assert.notEqual(differ(frames(added), frames(), watch), undefined)
   })
 
-  test('the comparison accepts a known difference only if it matches its rule', () => {
+  test('accepts a known difference only if it matches its rule', () => {
     const refused = (reason: string, message: string): Answer =>
       json(400, { kind: 'Status', reason, message, code: 400 })
     const found = compared(
@@ -142,7 +142,7 @@ describe('the comparison', () => {
   const status = (code: number, more: object): Answer =>
     json(code, { kind: 'Status', apiVersion: 'v1', ...more })
 
-  test('the comparison accepts a Status for a deleted collection, and no other response', () => {
+  test('accepts a Status for a deleted collection, and no other response', () => {
     const step: Step = { ...get, verb: 'delete-collection', at: '' }
     const list = json(200, { kind: 'EventList', items: [] })
     assert.equal(rowOf(step, status(200, { status: 'Success' }), list), 'collection-delete-status')
@@ -150,14 +150,14 @@ describe('the comparison', () => {
     assert.equal(rowOf(step, status(200, {}), status(200, { status: 'Success' })), undefined)
   })
 
-  test('the comparison accepts a 500 of the other server for a client error only where it is known', () => {
+  test('accepts a 500 of the other server for a client error only where it is known', () => {
     const ours = status(400, { reason: 'BadRequest', message: 'x' })
     const message = 'strconv.ParseUint: parsing "x": invalid syntax'
     assert.equal(rowOf(get, ours, status(500, { message })), 'client-mistake-is-4xx')
     assert.equal(rowOf(get, ours, status(500, { message: 'etcd is away' })), undefined)
   })
 
-  test('the comparison accepts a frame without a change for a patch without one, and no other frame', () => {
+  test('accepts a frame without a change for a patch without one, and no other frame', () => {
     const watch: Step = { ...get, verb: 'watch', at: '' }
     const frames = (...list: object[]): Answer => ({
       ...json(200, {}),
@@ -174,7 +174,7 @@ describe('the comparison', () => {
     assert.equal(rowOf(watch, frames(added), frames(added, other)), undefined)
   })
 
-  test('the comparison explains the places of an event one by one', () => {
+  test('explains the places of an event one by one', () => {
     const tree = Members.of({ metadata: Members.of({ labels: Members.of({ $patch: 'replace' }) }) })
     const step: Step = { ...get, verb: 'strategic-patch', body: { form: 'json', tree } }
     const ours = event('5', {}, { labels: { app: 'r' }, finalizers: ['a/b'] })
@@ -184,7 +184,7 @@ describe('the comparison', () => {
     assert.equal(rowOf(step, json(200, ours), theirs({ note: 'x' })), undefined)
   })
 
-  test('the comparison explains the parts of a response one by one', () => {
+  test('explains the parts of a response one by one', () => {
     const step: Step = { ...get, headers: { accept: 'application/json;as=Table' } }
     const refused = (message: string): object => ({
       kind: 'Status',
@@ -213,7 +213,7 @@ describe('a sequence of requests', () => {
     body: { form: 'json', tree: new Members() },
   }
 
-  test('a sequence differs where only one server stores a patch', async () => {
+  test('differs where only one server stores a patch', async () => {
     const [stored, same] = [json(200, event('6')), json(200, event('5'))]
     const played = async (ours: Answer, theirs: Answer): Promise<readonly string[]> => {
       const before = json(200, event('5'))
@@ -229,7 +229,7 @@ describe('a sequence of requests', () => {
     assert.deepEqual(await played(stored, same), ['.isWritten: true, wanted false'])
   })
 
-  test('a sequence does not differ in a version that was copied to elsewhere', async () => {
+  test('does not differ in a version that was copied to elsewhere', async () => {
     const [ours, theirs] = ['5000', '7'].map((version) =>
       answering(json(200, event(version)), json(200, event('9999', { note: version }))),
     )
@@ -238,7 +238,7 @@ describe('a sequence of requests', () => {
     assert.deepEqual(differences, [])
   })
 
-  test('a sequence repeats a watch that differs once, with more time', async () => {
+  test('repeats a watch that differs once, with more time', async () => {
     const frame = `${JSON.stringify({ type: 'ADDED', object: event('5') })}\n`
     const [short, whole] = ['', frame].map((text) => ({
       ...json(200, {}),
@@ -275,7 +275,7 @@ describe('a difference', () => {
     },
   })
 
-  test('a difference is shrunk to a minimal sequence', async () => {
+  test('is shrunk to a minimal sequence', async () => {
     const player = new Player(servers())
     const steps = [get, create({ a: 'b' }), create({ x: 'y', bad: 'z' })]
     const [difference] = (await player.play(steps)).differences
@@ -287,7 +287,7 @@ describe('a difference', () => {
     )
   })
 
-  test('a difference is tried with every member and entry left out', () => {
+  test('is tried with every member and entry left out', () => {
     const tree = Members.of({ a: [1, 2], b: Members.of({ c: 3 }) })
     assert.deepEqual([...smallerTrees(tree)].map(treeText), [
       '{"b":{"c":3}}',

@@ -62,7 +62,7 @@ test('documented commands: every block is fenced at the start of a line', () => 
   assert.deepEqual(indented, [], 'other tests do not see the commands in it')
 })
 
-/** As `page#anchor`, by the heading above each block. */
+/** Returns `page#anchor` of the heading above each block. */
 function sectionsWithCommands(page: string): readonly string[] {
   const text = pageText(page)
   return blocksOf(text)

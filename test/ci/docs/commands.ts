@@ -3,7 +3,7 @@
  * a test runs it, or there is a reason why none can. A key is a page, or one section of it with its anchor.
  */
 
-/** By page or section: the test file that runs its commands. */
+/** The test file that runs the commands, keyed by page or section. */
 export const RUN_BY: Readonly<Record<string, string>> = {
   'README.md': 'test/ci/docs/follow.test.ts',
   'docs/tutorials/first-event.md': 'test/ci/docs/follow.test.ts',
@@ -24,7 +24,7 @@ export const RUN_BY: Readonly<Record<string, string>> = {
   'docs/runbook/README.md#while-etcd-is-full': 'test/nightly/e2e/full.test.ts',
 }
 
-/** By page or section: why no test runs its commands. */
+/** The reason why no test runs the commands, keyed by page or section. */
 export const NOT_RUN: Readonly<Record<string, string>> = {
   'charts/tidings/README.md':
     'test/ci/chart renders, checks and starts the chart with the value sets in ci/',
@@ -35,15 +35,15 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
     'it needs an etcd of three members and certificates; test/nightly/release starts the image',
   'docs/how-to/mirror.md#set-it-up':
     'needs a cluster with a controller that makes tokens; test/nightly/mirror has its own accounts',
-  'docs/how-to/retention.md#what-happens-when': 'it opens an editor',
+  'docs/how-to/retention.md#changing-the-policy': 'it opens an editor',
   'docs/how-to/upgrade.md#with-systemd-and-haproxy':
-    'it needs systemd and a later version; npm run test:upgrade replaces processes behind haproxy',
+    'it needs systemd and a later version; npm test -- upgrade replaces processes behind haproxy',
   'docs/how-to/upgrade.md#with-the-chart':
     'it needs the chart of a later version; test/ci/chart/page.test.ts upgrades with the one that there is',
   'docs/reference/audit.md#audit':
     'part of a command line; test/nightly/e2e/audit.test.ts starts the program with the policy of the page',
   'test/ci/conformance/README.md':
-    'test:conformance runs these files; the last command needs a server',
+    'npm test -- conformance runs these files; the last command needs a server',
   'CONTRIBUTING.md#from-a-checkout':
     '.ci/run types the same commands on a bare machine; the last one does not end',
 }

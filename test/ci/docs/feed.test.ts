@@ -47,7 +47,7 @@ async function until(server: SnippetServer, names: readonly string[]): Promise<v
     assert.equal(script.exitCode, null, 'it has ended by itself')
     assert.deepEqual(await inFile(cwd), names)
   } finally {
-    // With its kubectl.
+    // The page uses its own kubectl.
     if (script.pid !== undefined) process.kill(-script.pid)
     await ended
   }

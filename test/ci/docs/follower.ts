@@ -21,10 +21,10 @@ const HAND_MS = 500
 /** Questions that a reader may ask again, when the answer is not there yet. */
 const QUESTION = /^kubectl (?:[^|;&<>]* )?(?:get|events) [^|;&<>]*$/
 
-/** For the option `skip` of a test: false when pages can be followed here. */
+/** A value for the option `skip` of a test: false when pages can be followed here. */
 export const cannotFollow: string | false =
-  (!existsSync(kubectlBinary) && 'there is no kubectl 1.36 here: npm run kubectl') ||
-  (!existsSync(etcdBinary) && 'there is no etcd here: npm run etcd')
+  (!existsSync(kubectlBinary) && 'there is no kubectl 1.36 here: npm run tools -- kubectl') ||
+  (!existsSync(etcdBinary) && 'there is no etcd here: npm run tools -- etcd')
 
 export interface FollowerOptions {
   /** Folders with programs besides etcd, kubectl and those of the system. */

@@ -1,4 +1,4 @@
-/** What the docs name exists: flags, metrics, npm scripts, files, reasons of errors, exit codes. */
+/** What the docs name exists: flags, metrics, files, reasons of errors, exit codes. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -88,14 +88,6 @@ test('documented metrics exist', () => {
   assert.deepEqual(unknown, [])
 })
 
-test('documented npm scripts exist', () => {
-  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  const unknown = named(/\bnpm run (?:--silent |-s )?([a-z][\w:-]*)/g).filter(
-    ({ name }) => !(name in scripts),
-  )
-  assert.deepEqual(unknown, [])
-})
-
 test('documented files exist', () => {
   const missing = named(/`((?:deploy|monitoring|charts|docs|\.github)\/[\w./-]*\w)`/g).filter(
     ({ name }) => !existsSync(join(root, name)),
@@ -143,7 +135,7 @@ test('docs/reference/files.md has every flag that takes a file', () => {
   )
 })
 
-/** Without the page in which `--name` stands for a name, and without those about tools of our own. */
+/** Leaves out the page in which `--name` stands for a name, and pages about our own tools. */
 function inManual(pattern: RegExp): ReturnType<typeof named> {
   const others = ['RELEASING.md', 'docs/reference/flags.md', 'docs/explanation/simulation.md']
   return named(pattern).filter(({ page }) => !others.includes(page) && !page.startsWith('test/'))

@@ -14,7 +14,7 @@ const COMMANDS_MS_MAX = 30_000
 /** The controller that the section names. */
 const CONTROLLER = 'looper'
 
-/** By their message: the two fields that may name the controller of an event. */
+/** The two fields that may name the controller of an event, keyed by message. */
 const EVENTS: Readonly<Record<string, object>> = {
   'by its source only': { source: { component: CONTROLLER } },
   'by its controller only': { reportingComponent: CONTROLLER, reportingInstance: 'l-0' },

@@ -56,7 +56,7 @@ export class Terminal implements AsyncDisposable {
     }
   }
 
-  /** Without the mark at its end. */
+  /** The output without the mark at its end. */
   get output(): string {
     return this.#output.replace(MARK, '')
   }

@@ -17,7 +17,7 @@ const COMMANDS_MS_MAX = 30_000
 const STAYS_SECONDS = 3
 const ENDED = 124
 
-/** By page: the sections with commands; undefined: all of the page. */
+/** The section with commands, keyed by page; undefined for the whole page. */
 const TYPED: Readonly<Record<string, string | undefined>> = {
   'docs/how-to/feed-log-pipelines.md': undefined,
   'docs/how-to/retention.md': '## What is kept',

@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { startEtcd } from '../../support/etcd.ts'
 import { NeighbourHost } from '../../support/netns.ts'
+import { reservePort } from '../../support/ports.ts'
 import { type Answer, Tidings } from '../../support/tidings.ts'
 
 const UNAUTHORIZED = {
@@ -191,7 +192,7 @@ describe('access without and with tokens', () => {
     await using server = await Tidings.start([
       '--etcd-servers=http://127.0.0.1:1',
       '--bind-address=0.0.0.0',
-      `--insecure-port=${await freePort()}`,
+      `--insecure-port=${await reservePort()}`,
     ])
     const answer = await server.ask('/livez', { protocol: 'plain' })
     assert.deepEqual([answer.status, answer.body], [200, 'ok'])
@@ -202,7 +203,7 @@ describe('access without and with tokens', () => {
   test('a client that resets after CONNECT does not end the process', async () => {
     await using server = await Tidings.start([
       '--etcd-servers=http://127.0.0.1:1',
-      `--insecure-port=${await freePort()}`,
+      `--insecure-port=${await reservePort()}`,
     ])
     const port = await server.plainPort()
     for (let n = 0; n < 10; n++) {
@@ -214,16 +215,3 @@ describe('access without and with tokens', () => {
     assert.equal((await server.ask('/livez', { protocol: 'plain' })).status, 200)
   })
 })
-
-/**
- * A port that was free a moment ago. The value 0 of the flag means "off", so the test must choose
- * one.
- */
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as net.AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}

@@ -86,7 +86,7 @@ function event(namespace: string, name: string): object {
   }
 }
 
-/** As if from another host: the request comes through a proxy on this host. */
+/** Makes a request look as if it came from another host, through a proxy on this one. */
 const fromAfar = { 'x-forwarded-for': '198.51.100.7' }
 
 describe('authorization', () => {

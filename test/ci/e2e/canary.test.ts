@@ -17,7 +17,7 @@ import { openTls } from '../../support/raw-http1.ts'
 import { type Answer, type Ask, runToEnd, Tidings } from '../../support/tidings.ts'
 
 const SHOP = '/apis/events.k8s.io/v1/namespaces/shop/events'
-/** In this namespace the audit policy logs bodies. */
+/** The audit policy logs the bodies of this namespace. */
 const OPEN = '/apis/events.k8s.io/v1/namespaces/open/events'
 
 const POLICY = `apiVersion: audit.k8s.io/v1

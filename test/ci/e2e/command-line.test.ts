@@ -159,7 +159,7 @@ describe('tidings dev', () => {
     execFileSync('rm', ['-rf', dev.folder])
   })
 
-  test('dev ends with an error when its etcd dies', async () => {
+  test('ends with an error when its etcd dies', async () => {
     const dev = await startDev()
     const [pid] = etcdProcesses(dev.folder)
     process.kill(Number(pid), 'SIGKILL')
@@ -169,7 +169,7 @@ describe('tidings dev', () => {
     assert.equal(existsSync(dev.folder), false)
   })
 
-  test('dev without an etcd program prints what to do', async () => {
+  test('prints what to do without an etcd program', async () => {
     const { code, stderr } = await runToEnd(['dev', '--etcd-binary=/nowhere/etcd'])
     assert.equal(code, 1)
     assert.match(stderr, /\/nowhere\/etcd/)

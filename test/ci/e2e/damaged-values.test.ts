@@ -176,7 +176,7 @@ describe('damaged values of ours in etcd', { concurrency: 2 }, () => {
     )
   })
 
-  test('damaged values are swept when they expire', async () => {
+  test('are swept when they expire', async () => {
     await using replicas = await Replicas.start(1, [`--event-ttl=${TTL_MS}ms`])
     using stranger = new Stranger(replicas.etcd)
     const server = replicas.server(0)

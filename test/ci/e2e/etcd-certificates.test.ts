@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { reservePorts } from '../../../src/dev/etcd-process.ts'
 import { CertificateAuthority, type KeyPair } from '../../support/certs.ts'
 import { EtcdMember, etcdBinary } from '../../support/etcd.ts'
+import { reserveEtcdPorts } from '../../support/ports.ts'
 import { Tidings } from '../../support/tidings.ts'
 
 /** Time for a replica to load a certificate before it expires. */
@@ -28,7 +28,7 @@ class Pair implements AsyncDisposable {
     const file = (name: string): string => join(folder, name)
     await writeServer(folder, authority)
     await writeClient(folder, [authority], await authority.issueClient('tidings'))
-    const ports = await reservePorts()
+    const ports = await reserveEtcdPorts()
     const member = new EtcdMember({
       binary: etcdBinary,
       name: 'm0',

@@ -14,7 +14,7 @@ const [one, two, three] = owed
 assert.ok(one !== undefined && two !== undefined && three !== undefined)
 
 describe('the checker of sequences', () => {
-  test('the checker of sequences accepts a correct sequence', () => {
+  test('accepts a correct sequence', () => {
     assert.deepEqual(sequenceFaults(owed, owed), [])
   })
 
@@ -37,8 +37,7 @@ describe('the checker of sequences', () => {
     silence: [[], ['3 missing: ADDED n/e10 10, ADDED n/e20 20, ADDED n/e30 30']],
   }
   for (const [what, [seen, faults]] of Object.entries(planted)) {
-    test(`the checker of sequences finds ${what}`, () =>
-      assert.deepEqual(sequenceFaults(owed, seen), faults))
+    test(`finds ${what}`, () => assert.deepEqual(sequenceFaults(owed, seen), faults))
   }
 
   test('replay returns the state after the changes', () => {
@@ -65,7 +64,7 @@ describe('the record of a crowd', () => {
     return { isAstray: watcher.isAstray, frames: watcher.frames }
   }
 
-  test('the record follows watchers whose bytes arrive in different chunks', () => {
+  test('follows watchers whose bytes arrive in different chunks', () => {
     const lines: string[] = []
     const record = new CrowdRecord((line) => lines.push(line))
     const [left, right] = [record.watcher(), record.watcher()]
@@ -83,14 +82,14 @@ describe('the record of a crowd', () => {
     assert.deepEqual([left.isAstray, right.isAstray], [false, false])
   })
 
-  test('the record finds a gap, a duplicate and a missing end', () => {
+  test('finds a gap, a duplicate and a missing end', () => {
     assert.deepEqual(second(text), { isAstray: false, frames: 3 })
     assert.equal(second(text.subarray(0, 6), text.subarray(13)).isAstray, true)
     assert.equal(second(text.subarray(0, 6), text.subarray(0, 6)).isAstray, true)
     assert.deepEqual(second(text.subarray(0, 15)), { isAstray: false, frames: 2 })
   })
 
-  test('the record grows with its data', () => {
+  test('grows with its data', () => {
     const record = new CrowdRecord(() => {})
     const long = Buffer.alloc(3 * 1024 * 1024, `${'x'.repeat(1023)}\n`)
     const [left, right] = [record.watcher(), record.watcher()]

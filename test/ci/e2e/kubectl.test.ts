@@ -1,5 +1,5 @@
 /**
- * The newest kubectl, unmodified; `npm run kubectl` downloads it. `npm run test:kubectl` also runs
+ * The newest kubectl, unmodified; `npm run tools -- kubectl` downloads it. `npm test -- kubectl` also runs
  * older releases, as far as they are on the machine, and all of them through the path of a cluster.
  */
 import assert from 'node:assert/strict'

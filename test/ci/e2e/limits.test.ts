@@ -136,7 +136,8 @@ limits: [{type: ${type}, qps: 1, burst: ${burst}}]
     assert.deepEqual([connections, watches], [238, 896])
     const { body } = await bare.server.ask('/metrics')
     assert.match(body, /^tidings_client_number_limit\{limit="user-watches"\} 224$/m)
-    const launcher = { NODE_OPTIONS: '--max-semi-space-size=8', MALLOC_ARENA_MAX: '1' }
+    const options = '--max-semi-space-size=8 --max-old-space-size=128'
+    const launcher = { NODE_OPTIONS: options, MALLOC_ARENA_MAX: '1' }
     await using launched = await LimitedServer.start(['ada'], flags, [], launcher)
     await launched.server.logged('Memory limit')
     assert.equal(

@@ -50,7 +50,7 @@ async function metric(server: Tidings, name: string): Promise<string | undefined
   return new RegExp(`^${name} (.*)$`, 'm').exec(body)?.[1]
 }
 
-/** In parallel, since most of the time is waiting. */
+/** These run in parallel, since they mostly wait. */
 describe('outages of the datastore', { concurrency: true }, () => {
   test('livez-asks-about-us: with a paused etcd readyz is red within 3 s and green within 5 s after it, livez stays green', async () => {
     await using etcd = await startEtcd()

@@ -16,7 +16,7 @@ const HELD_STEP = 'poststarthook/generic-apiserver-start-informers'
 
 const mayUnshare = spawnSync('unshare', ['--pid', '--fork', 'true']).status === 0
 
-/** In parallel, since most of the time is waiting. */
+/** These run in parallel, since they mostly wait. */
 describe('start-up', { concurrency: 4 }, () => {
   let folder: string
 

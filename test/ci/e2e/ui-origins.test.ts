@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { reservePorts } from '../../../src/dev/etcd-process.ts'
 import { ClientAuthority, type ClientCertificate } from '../../support/client-certs.ts'
 import { type EtcdCluster, startEtcd } from '../../support/etcd.ts'
 import { Folder } from '../../support/gate.ts'
 import { openClient, PROTOCOLS, type Protocol } from '../../support/http-client.ts'
+import { reservePort } from '../../support/ports.ts'
 import { type Answer, type Call, RawHttp1 } from '../../support/raw-http1.ts'
 import { Tidings } from '../../support/tidings.ts'
 import { makeEvent } from '../../support/wire-event.ts'
@@ -43,7 +43,7 @@ describe('pages of other origins', { timeout: 90_000 }, () => {
     await folder[Symbol.asyncDispose]()
   })
 
-  /** As the browser of alice, who has a certificate. */
+  /** Asks as the browser of alice, who has a certificate. */
   async function ask(protocol: Protocol, call: Call): Promise<Answer> {
     using client = await openClient(protocol, server.port, alice)
     const host = protocol === 'h1' ? { host: `127.0.0.1:${server.port}` } : {}
@@ -136,10 +136,9 @@ describe('pages of other origins', { timeout: 90_000 }, () => {
 })
 
 test('a page of another origin cannot use the port without TLS', async () => {
-  const { client: port } = await reservePorts()
   await using server = await Tidings.start([
     '--etcd-servers=http://127.0.0.1:1',
-    `--insecure-port=${port}`,
+    `--insecure-port=${await reservePort()}`,
   ])
   const connection = await RawHttp1.openPlain(await server.plainPort())
   for (const [headers, status] of [

@@ -12,7 +12,7 @@ import { wrongWith } from '../../nightly/fuzz/judge.ts'
 import { CannotPatch, modelJsonPatch, modelMergePatch } from '../../nightly/fuzz/models.ts'
 import { testSeed } from '../../support/seed.ts'
 
-/** Of these, one in 200 and every huge one also go through sockets. */
+/** One in 200 of these, and every huge one, also goes through sockets. */
 const INPUTS = 10_000
 
 test('fuzz: no input breaks the server, in process or through sockets', async (t) => {

@@ -154,7 +154,7 @@ describe('an authorization webhook', () => {
   const ada = { name: 'ada', groups: [] }
   const unsure = { verdict: 'no-opinion', isUnsure: true }
 
-  test('the webhook gets the token, over connections that are reused', async () => {
+  test('gets the token, over connections that are reused', async () => {
     await using stack = new AsyncDisposableStack()
     const { webhook, authorizer } = await setUp(stack)
     const shown: unknown[] = []

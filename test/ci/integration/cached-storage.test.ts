@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CachedStorage, type CachedStorageOptions } from '../../../src/cache/cached-storage.ts'
+import type { CachedStorageOptions } from '../../../src/cache/cached-storage.ts'
 import { EtcdClient } from '../../../src/etcd/client.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
 import { aLane } from '../../../src/lib/run-queue.fixture.ts'
@@ -17,6 +17,7 @@ import {
   type Version,
 } from '../../../src/storage/resource-version.ts'
 import type { EventStorage, StoredEvent, WatchItem } from '../../../src/storage/storage.ts'
+import { CachedEventStorage } from '../../support/cached-event-storage.ts'
 import { startEtcd } from '../../support/etcd.ts'
 import { eventually } from '../../support/eventually.ts'
 import { FaultProxy } from '../../support/fault-proxy.ts'
@@ -29,7 +30,7 @@ const all = { cluster: undefined, namespace: undefined }
 class Replica implements AsyncDisposable {
   readonly client: EtcdClient
   readonly inner: EtcdStorage
-  readonly cached: CachedStorage
+  readonly cached: CachedEventStorage
   readonly #end = new AbortController()
   readonly #running: Promise<void>
 
@@ -42,9 +43,8 @@ class Replica implements AsyncDisposable {
       client: this.client,
       prefix: '/registry',
       onCorrupt: (key) => this.corrupt.push(key.toString()),
-      recall: (key) => this.cached.recall(key),
     })
-    this.cached = new CachedStorage({ inner: this.inner, log: silentLog, ...bounds })
+    this.cached = new CachedEventStorage({ inner: this.inner, log: silentLog, ...bounds })
     this.#running = this.cached.run(this.#end.signal)
   }
 
@@ -279,39 +279,6 @@ test('a replica that missed a compaction lists again and is correct afterwards',
   })
   await assert.rejects(second, { kind: 'compacted' })
   end.abort()
-})
-
-test('consistent reads fail during an outage, other reads are served, and all recovers afterwards', async () => {
-  await using etcd = await startEtcd()
-  await using proxy = await FaultProxy.start(etcd.endpoints[0] ?? '')
-  await using replica = new Replica(`http://${proxy.address}`)
-  const { cached } = replica
-  await cached.synced
-  const version = await create(cached, 'a')
-  await cached.get(eventKey('default', 'a'), { signal })
-  proxy.set('refuse')
-  const soon = AbortSignal.timeout(500)
-  await assert.rejects(cached.get(eventKey('default', 'a'), { signal: soon }), (error: object) =>
-    ['timeout', 'unavailable'].includes(String(Reflect.get(error, 'kind'))),
-  )
-  const page = await cached.list(all, { lane: aLane(), limit: 10, signal, notOlderThan: version })
-  assert.equal(page.items.length, 1)
-  assert.equal(cached.hasSynced, true)
-  proxy.set('pass')
-  await eventually(
-    'it responds again',
-    async () => {
-      const read = cached.get(eventKey('default', 'a'), { signal: AbortSignal.timeout(1_000) })
-      return read.then(
-        () => true,
-        () => false,
-      )
-    },
-    15_000,
-  )
-  await create(cached, 'b')
-  const both = await cached.list(all, { lane: aLane(), limit: 10, signal })
-  assert.equal(both.items.length, 2)
 })
 
 /**

@@ -155,13 +155,13 @@ describe('etcd client: operations', () => {
 
   test('a request that etcd rejects is reported as not applied, with the reason', async () => {
     const duplicate = await failed(client.txn({ success: [put('x'), put('x')] }))
-    assert.deepEqual([duplicate.kind, duplicate.maybeApplied], ['invalid', false])
+    assert.deepEqual([duplicate.kind, duplicate.mayHaveBeenApplied], ['invalid', false])
     const many = Array.from({ length: 129 }, (_, index) => put(`many/${index}`))
     const tooMany = await failed(client.txn({ success: many }))
-    assert.deepEqual([tooMany.kind, tooMany.maybeApplied], ['invalid', false])
+    assert.deepEqual([tooMany.kind, tooMany.mayHaveBeenApplied], ['invalid', false])
     for (const size of [1_700_000, 3_000_000]) {
       const tooLarge = await failed(client.txn({ success: [put('large', 'x'.repeat(size))] }))
-      assert.deepEqual([tooLarge.kind, tooLarge.maybeApplied], ['too-large', false])
+      assert.deepEqual([tooLarge.kind, tooLarge.mayHaveBeenApplied], ['too-large', false])
     }
     assert.equal((await client.range({ key: bytes('large') })).count, 0)
     const future = await failed(client.range({ key: bytes('x'), revision: 1_000_000 }))
@@ -171,7 +171,7 @@ describe('etcd client: operations', () => {
         success: [{ type: 'put', key: bytes('x'), value: bytes('1'), lease: 12_345n }],
       }),
     )
-    assert.deepEqual([lost.kind, lost.maybeApplied], ['not-found', false])
+    assert.deepEqual([lost.kind, lost.mayHaveBeenApplied], ['not-found', false])
     const nonsense = await failed(client.range({ key: bytes('x'), revision: 0.5 }))
     assert.equal(nonsense.kind, 'invalid')
   })
@@ -182,7 +182,7 @@ describe('etcd client: operations', () => {
     await client.compact(revision + 1)
     assert.equal((await failed(client.range({ key: bytes('c'), revision }))).kind, 'compacted')
     const again = await failed(client.compact(revision))
-    assert.deepEqual([again.kind, again.maybeApplied], ['compacted', false])
+    assert.deepEqual([again.kind, again.mayHaveBeenApplied], ['compacted', false])
   })
 
   test('a lease is granted, renewed and read, and its keys are deleted when it is revoked', async () => {
@@ -232,7 +232,7 @@ describe('etcd client: operations', () => {
     assert.equal((await watching).kind, 'cancelled')
     assert.equal((await failed(own.range({ key: bytes('x') }))).kind, 'cancelled')
     const late = await failed(own.txn({ success: [put('never')] }))
-    assert.deepEqual([late.kind, late.maybeApplied], ['cancelled', false])
+    assert.deepEqual([late.kind, late.mayHaveBeenApplied], ['cancelled', false])
     assert.equal((await client.range({ key: bytes('never') })).count, 0)
   })
 })
@@ -278,7 +278,7 @@ test('a client certificate is accepted over TLS; a missing one and one of anothe
       failed(mistrustful.txn({ success: [put('s')] })),
     ])
     assert.equal(refused.kind, 'unavailable')
-    assert.deepEqual([mistrusted.kind, mistrusted.maybeApplied], ['unavailable', false])
+    assert.deepEqual([mistrusted.kind, mistrusted.mayHaveBeenApplied], ['unavailable', false])
     assert.match(mistrusted.message, /certificate/)
     assert.equal((await allowed.range({ key: bytes('s') })).kvs[0]?.version, 1)
   } finally {

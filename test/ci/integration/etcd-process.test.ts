@@ -7,9 +7,10 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { EtcdProcess, reservePorts } from '../../../src/dev/etcd-process.ts'
+import { EtcdProcess } from '../../../src/dev/etcd-process.ts'
 import { pause } from '../../../src/lib/abort.ts'
 import { etcdBinary } from '../../support/etcd.ts'
+import { reserveEtcdPorts } from '../../support/ports.ts'
 
 /** Whether the process runs; a zombie that waits to be reaped does not count. */
 function isAlive(pid: number): boolean {
@@ -56,7 +57,7 @@ describe('EtcdProcess', { concurrency: true }, () => {
   })
 
   test('start rejects when etcd does not serve in time, and ends the process', async () => {
-    const ports = await reservePorts()
+    const ports = await reserveEtcdPorts()
     const starting = EtcdProcess.start({
       binary: etcdBinary,
       dataDir: join(folder, 'd'),
@@ -76,7 +77,7 @@ describe('EtcdProcess', { concurrency: true }, () => {
     await once(server, 'listening')
     const address = server.address()
     const taken = typeof address === 'object' ? (address?.port ?? 0) : 0
-    const ports = { ...(await reservePorts()), client: taken }
+    const ports = { ...(await reserveEtcdPorts()), client: taken }
     const starting = EtcdProcess.start({ binary: etcdBinary, dataDir: join(folder, 'e'), ports })
     await assert.rejects(starting, /address already in use/)
     server.close()

@@ -43,8 +43,13 @@ describe('the quota of a datastore', () => {
   test('a full etcd that is restarted with a larger quota has room within 30 s', async () => {
     await using etcd = await startSmallEtcd()
     const datastore = new Datastore({
-      ...{ servers: etcd.endpoints, prefix: '/tidings', healthTimeoutMs: 2000, log: silentLog },
-      ...{ caFile: undefined, certFile: undefined, keyFile: undefined },
+      servers: etcd.endpoints,
+      prefix: '/tidings',
+      healthTimeoutMs: 2000,
+      log: silentLog,
+      caFile: undefined,
+      certFile: undefined,
+      keyFile: undefined,
     })
     const ending = new AbortController()
     const client = await datastore.open()

@@ -4,7 +4,7 @@ import { type EventApiUnderTest, withEventApi } from '../../support/event-api.ts
 import { eventually } from '../../support/eventually.ts'
 import { makeEvent, type WireEvent } from '../../support/wire-event.ts'
 
-/** In key order: the slash after a name sorts after a hyphen. */
+/** Key order: the slash after a name sorts after a hyphen. */
 const CLUSTERS = ['a-b', 'a', 'b', 'local', 'stalled']
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'
 

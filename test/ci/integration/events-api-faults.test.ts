@@ -148,7 +148,7 @@ describe('the API while etcd is unavailable', { concurrency: true }, () => {
     const { 'collection delete': _collection, ...singles } = writes
     const calls = { ...singles, generate: { method: 'POST', at: 'a', body: generated } }
     for (const [verb, call] of Object.entries(calls)) {
-      // Also makes sure that there is a connection to be cut.
+      // This read makes sure that there is a connection to cut.
       await eventually('reads succeed again, and the cache is in sync', async () => {
         const { status } = await api.call({ at: '' })
         return status === 200 && api.storage.hasSynced

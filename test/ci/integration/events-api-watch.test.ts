@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate as tick } from 'node:timers/promises'
-import { Random } from '../../nightly/chaos/traffic/random.ts'
 import {
   type Answered,
   type Call,
@@ -9,6 +8,7 @@ import {
   withEventApi,
 } from '../../support/event-api.ts'
 import { eventually } from '../../support/eventually.ts'
+import { Random } from '../../support/random.ts'
 import { type Change, changeOf } from '../../support/watch-sequence.ts'
 import type { Watched } from '../../support/watched.ts'
 import { makeEvent, type WatchFrame, type WireEvent } from '../../support/wire-event.ts'

@@ -204,18 +204,38 @@ describe('writes', () => {
       assert.deepEqual(seen, ['ADDED e', ...Array.from({ length: 19 }, () => 'MODIFIED e')])
     })
 
-    test('concurrent patches of different fields are all applied', async () => {
-      const namespace = 'patches'
-      await create(namespace, 'e')
-      const answers = await Promise.all(
-        Array.from({ length: 20 }, (_, index) =>
-          patch(`${namespace}/e`, { metadata: { labels: { [`l${index}`]: 'x' } } }),
-        ),
-      )
-      assert.ok(answers.every(({ status }) => status === 200))
-      const { json } = await api.call({ at: `${namespace}/e` })
-      assert.equal(Object.keys(json.metadata.labels).length, 20)
-    })
+    for (const headers of [mergePatch, strategicPatch, jsonPatch]) {
+      const type = headers['content-type']
+      test(`concurrent patches of different fields are all applied: ${type}`, async () => {
+        const namespace = `patches-${type.replaceAll(/\W/g, '-')}`
+        await create(namespace, 'e', { labels: { first: 'x' } })
+        await using watched = await api.watchFromNow(namespace)
+        const names = Array.from({ length: 100 }, (_, index) => `l${index}`)
+        const bodyFor = (label: string): object =>
+          headers === jsonPatch
+            ? [{ op: 'add', path: `/metadata/labels/${label}`, value: 'x' }]
+            : { metadata: { labels: { [label]: 'x' } } }
+        const answers = await Promise.all(
+          names.map((label) => patch(`${namespace}/e`, bodyFor(label), headers)),
+        )
+        for (const [index, { status, json }] of answers.entries()) {
+          assert.equal(status, 200)
+          assert.equal(json.metadata.labels[`l${index}`], 'x', 'the response has its own label')
+        }
+        const versions = new Set(answers.map(({ json }) => json.metadata.resourceVersion))
+        assert.equal(versions.size, names.length)
+        const { json } = await api.call({ at: `${namespace}/e` })
+        assert.deepEqual(Object.keys(json.metadata.labels).sort(), ['first', ...names].sort())
+        await receivedBy(watched, namespace)
+        assert.deepEqual(
+          watched.frames
+            .slice(0, -1)
+            .map(({ object }) => Object.keys(object.metadata.labels ?? {}).length),
+          names.map((_, index) => index + 2),
+          'one more label each time',
+        )
+      })
+    }
 
     test('of many concurrent deletes one succeeds', async () => {
       const namespace = 'deletes'

@@ -197,7 +197,7 @@ for (const protocol of PROTOCOLS) {
 describe('a pool of authorities', () => {
   const pool = (of: ClientAuthority): AuthorityPool => new AuthorityPool('file', of.cert)
   const now = Date.now()
-  /** As if TLS had verified the certificate, so that only the checks of the pool are tested. */
+  /** Presents a certificate as if TLS had verified it, so that only the checks of the pool are tested. */
   const shown = ({ cert }: ClientCertificate, isVerified = true): PresentedCertificate => {
     const blocks = cert.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []
     const [leaf, ...intermediates] = blocks.map((pem) => new X509Certificate(pem))
@@ -205,13 +205,13 @@ describe('a pool of authorities', () => {
     return { leaf, intermediates, isVerified }
   }
 
-  test('a pool vouches for certificates that it signed, and for none that TLS did not verify', () => {
+  test('vouches for certificates that it signed, and for none that TLS did not verify', () => {
     assert.equal(pool(clients).trusts(shown(alice), now), true)
     assert.equal(pool(clients).trusts(shown(alice, false), now), false)
     assert.equal(pool(proxies).trusts(shown(alice), now), false)
   })
 
-  test('a pool finds the chain through the intermediates that were sent, in any order', async () => {
+  test('finds the chain through the intermediates that were sent, in any order', async () => {
     const lower = await (await clients.authority('middle')).authority('lower')
     const { leaf, intermediates, isVerified } = shown(await lower.issue('lea'))
     assert.equal(intermediates.length, 2)
@@ -224,7 +224,7 @@ describe('a pool of authorities', () => {
     assert.equal(pool(clients).trusts(gap, now), false)
   })
 
-  test('a pool checks the certificate by itself', async () => {
+  test('checks the certificate by itself', async () => {
     for (const wrong of [
       await clients.issue('alice', { usage: 'server' }),
       await (await ClientAuthority.create('clients')).issue('alice'),
@@ -236,7 +236,7 @@ describe('a pool of authorities', () => {
     }
   })
 
-  test('a pool checks the validity period on every call', () => {
+  test('checks the validity period on every call', () => {
     const own = pool(clients)
     const presented = shown(alice)
     const hour = 60 * 60_000

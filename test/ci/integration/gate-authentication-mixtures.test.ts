@@ -120,13 +120,29 @@ interface Asked {
 }
 
 const CERTIFICATES = [
-  ...[NOTHING, 'alice', 'bob', 'client by the name of a proxy', 'expired', 'for servers'],
-  ...['signed by itself', 'of another authority', 'proxy', 'proxy of another name'],
-  ...['proxy that expired', 'proxy of an impostor'],
+  NOTHING,
+  'alice',
+  'bob',
+  'client by the name of a proxy',
+  'expired',
+  'for servers',
+  'signed by itself',
+  'of another authority',
+  'proxy',
+  'proxy of another name',
+  'proxy that expired',
+  'proxy of an impostor',
 ]
 const TOKENS = [
-  ...[NOTHING, 'of the file', 'in odd case', 'wrong', 'empty', 'basic'],
-  ...['signed', 'signed, expired', 'signed, forged'],
+  NOTHING,
+  'of the file',
+  'in odd case',
+  'wrong',
+  'empty',
+  'basic',
+  'signed',
+  'signed, expired',
+  'signed, forged',
 ]
 const spoofed = fc.constantFrom<SentHeaders[number]>(
   ['X-Remote-User', 'root'],

@@ -9,7 +9,7 @@ import { OidcIssuer } from '../../support/oidc-issuer.ts'
 import type { Answer } from '../../support/raw-http1.ts'
 import { type WebhookAnswer, WebhookServer } from '../../support/webhook-server.ts'
 
-/** As a Kubernetes API server encodes it. */
+/** The body of a Kubernetes API server, byte for byte. */
 const UNAUTHORIZED = `{
   "kind": "Status",
   "apiVersion": "v1",
@@ -143,7 +143,7 @@ describe('an OIDC issuer', () => {
     assert.ok(issuer.reads.length - before <= 2 * rounds, String(issuer.reads.length - before))
   })
 
-  test('an issuer that is unreachable or has the wrong certificate results in a 401 without a long wait', async () => {
+  test('returns 401 without a long wait when the issuer is unreachable or has the wrong certificate', async () => {
     const other = await folder.write('other.crt', (await OidcIssuerCa.other()).ca)
     for (const wrong of [
       flags.map((flag) => flag.replace(/(--oidc-ca-file=).*/, `$1${other}`)),
@@ -200,7 +200,7 @@ describe('a token webhook', () => {
   const askAll = (gate: TestGate, protocol: Protocol, tokens: string[]): Promise<Answer[]> =>
     Promise.all(tokens.map((token) => gate.ask(protocol, bearer(token))))
 
-  test('a token webhook is queried once for all requests with one token', async () => {
+  test('is queried once for all requests with one token', async () => {
     await withWebhook(knows, async (gate, webhook) => {
       const answers = await askAll(
         gate,

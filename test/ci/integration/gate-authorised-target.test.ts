@@ -1,6 +1,6 @@
 /**
  * Endpoints execute what the gate authorised, for 100,000 generated requests, or as many as given
- * (`npm run test:targets`: a million): the same verb,
+ * (`npm test -- targets`: a million): the same verb,
  * namespace, name and subresource. A run prints its seed; `TIDINGS_TEST_SEED=n` repeats it.
  */
 import assert from 'node:assert/strict'
@@ -15,7 +15,7 @@ import { Gate } from '../../../src/gate/gate.ts'
 import { readTarget } from '../../../src/gate/target.ts'
 import type { Request, Response } from '../../../src/http/exchange.ts'
 import { namedBy } from '../../../src/registry/read/event-selector.ts'
-import { Random } from '../../nightly/chaos/traffic/random.ts'
+import { Random } from '../../support/random.ts'
 import { testSeed } from '../../support/seed.ts'
 
 const TARGETS = Number(argv[2] ?? 100_000)
@@ -62,7 +62,7 @@ interface Expected {
   /** '' when no endpoint may run. */
   readonly verb: string
   readonly namespace: string
-  /** Of an object in the path. */
+  /** The name of the object in the path. */
   readonly name: string
 }
 

@@ -27,7 +27,7 @@ for (const protocol of PROTOCOLS) {
       return ends
     }
 
-    test('the end is reported once, when all has been sent', async () => {
+    test('is reported once, when all has been sent', async () => {
       const ends = await endsOf(
         () => text(200, 'häuser'),
         (client) => client.request({ path: '/' }),
@@ -35,7 +35,7 @@ for (const protocol of PROTOCOLS) {
       assert.deepEqual(ends, [{ status: 200, bytes: 7 }])
     })
 
-    test('the end of a stream is reported with the bytes that were sent', async () => {
+    test('is reported with the bytes that were sent, after a stream', async () => {
       const body = async function* (): AsyncGenerator<Buffer> {
         yield Buffer.alloc(1000)
         yield Buffer.alloc(234)
@@ -59,7 +59,7 @@ for (const protocol of PROTOCOLS) {
       assert.deepEqual(ends, [{ status: 200, bytes: 13 }])
     })
 
-    test('the end of a response to HEAD is reported without a body', async () => {
+    test('is reported without a body, after a HEAD', async () => {
       const ends = await endsOf(
         () => text(200, 'unseen'),
         (client) => client.request({ path: '/', method: 'HEAD' }),
@@ -67,7 +67,7 @@ for (const protocol of PROTOCOLS) {
       assert.deepEqual(ends, [{ status: 200, bytes: 0 }])
     })
 
-    test('the end is reported when the client disconnects in the middle', async () => {
+    test('is reported when the client disconnects in the middle', async () => {
       const { promise: never } = Promise.withResolvers<void>()
       const body = async function* (): AsyncGenerator<string> {
         yield 'begun'
@@ -84,7 +84,7 @@ for (const protocol of PROTOCOLS) {
       assert.deepEqual(ends, [{ status: 200, bytes: 5 }])
     })
 
-    test('the end is reported when the client disconnects before the response', async () => {
+    test('is reported when the client disconnects before the response', async () => {
       const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
       const { promise: held, resolve: release } = Promise.withResolvers<void>()
       const ends = await endsOf(
@@ -103,7 +103,7 @@ for (const protocol of PROTOCOLS) {
       assert.deepEqual(ends, [{ status: 0, bytes: 0 }])
     })
 
-    test('the end is reported with the timeout response, when the handler is late', async () => {
+    test('is reported with the timeout response, when the handler is late', async () => {
       const { promise: held, resolve: release } = Promise.withResolvers<void>()
       const ends = await endsOf(
         async () => {

@@ -212,7 +212,7 @@ const TCP_POINTS: Readonly<Record<string, string>> = {
 interface Transport {
   readonly name: string
   readonly isPlain?: boolean
-  /** Without it, the bytes are sent below TLS. */
+  /** If undefined, the bytes are sent below TLS. */
   readonly alpn?: readonly string[]
   readonly proxies?: { readonly from: readonly string[] }
   /** Another connection takes the only place, so that the client waits unread. */

@@ -89,6 +89,37 @@ describe('PROXY protocol on a listener', () => {
     socket.destroy()
   })
 
+  test('a request of a client that has reset its connection is not served without its address', async () => {
+    const seen: string[] = []
+    await using server = await startListener(
+      async ({ peer }) => {
+        seen.push(peer.address)
+        return text(200, '')
+      },
+      { proxies: { from: ['127.0.0.0/8'] } },
+    )
+    const requests = [
+      { alpn: 'http/1.1', bytes: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n' },
+      { alpn: 'h2', bytes: 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0' },
+    ]
+    for (const { alpn, bytes } of requests) {
+      for (let n = 0; n < 30; n++) {
+        const raw = await openPlain(server.port)
+        raw.on('error', () => {})
+        raw.write(HEADER)
+        const socket = connectTls({ socket: raw, rejectUnauthorized: false, ALPNProtocols: [alpn] })
+        socket.on('error', () => {})
+        await once(socket, 'secureConnect')
+        socket.write(bytes, () => raw.resetAndDestroy())
+        await once(raw, 'close')
+      }
+    }
+    const raw = await openPlain(server.port)
+    raw.write(HEADER)
+    await askThrough(raw, 'h1')
+    assert.deepEqual(new Set(seen), new Set(['192.0.2.7']))
+  })
+
   test('a header that arrives byte by byte, and one in a packet with the handshake, are parsed', async () => {
     const { server } = await start()
     await using _ = server

@@ -65,7 +65,7 @@ class Basket implements Pull<string>, AsyncIterable<string> {
 
 for (const protocol of PROTOCOLS) {
   describe(`a pulled response over ${protocol}`, () => {
-    test('a pulled response arrives chunk by chunk, ends cleanly, and its bytes are counted', async () => {
+    test('arrives chunk by chunk, ends cleanly, and its bytes are counted', async () => {
       const basket = new Basket()
       const ended = Promise.withResolvers<number>()
       await using server = await startListener(async () =>
@@ -82,7 +82,7 @@ for (const protocol of PROTOCOLS) {
       assert.deepEqual(server.bugs, [])
     })
 
-    test('a pulled response pauses for a client that does not read, and continues when it does', async () => {
+    test('pauses for a client that does not read, and continues when it does', async () => {
       const basket = new Basket('x'.repeat(16 * 1024))
       await using server = await startListener(async () => answer(basket))
       using client = await openUnread(protocol, server.port)
@@ -98,7 +98,7 @@ for (const protocol of PROTOCOLS) {
       assert.equal(await countOf('x', client.stream), before)
     })
 
-    test('a pulled response is stopped when its client disconnects while its window is full', async () => {
+    test('is stopped when its client disconnects while its window is full', async () => {
       const basket = new Basket('x'.repeat(16 * 1024))
       await using server = await startListener(async () => answer(basket))
       const client = await openClient(protocol, server.port)
@@ -109,7 +109,7 @@ for (const protocol of PROTOCOLS) {
       assert.deepEqual(server.bugs, [])
     })
 
-    test('a pulled response is cut when its source fails, which is reported', async () => {
+    test('is cut when its source fails, which is reported', async () => {
       const basket = new Basket()
       await using server = await startListener(async () => answer(basket))
       using client = await openClient(protocol, server.port)

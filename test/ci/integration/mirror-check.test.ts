@@ -62,17 +62,17 @@ function but(name: string, ...events: readonly CoreEvent[]): CoreEvent[] {
 }
 
 describe('the checker of mirrors', () => {
-  test('the checker accepts the final states, whatever was deleted at the origin', () => {
+  test('accepts the final states, whatever was deleted at the origin', () => {
     assert.deepEqual(kinds(all), [])
   })
 
-  test('the checker accepts a mirror of deletes that kept what had expired', () => {
+  test('accepts a mirror of deletes that kept what had expired', () => {
     const served = but('early').filter(({ metadata }) => metadata.name !== 'deleted')
     assert.deepEqual(kinds(served, { deletes: 'explicit' }), [])
     assert.deepEqual(kinds(but('early'), { deletes: 'explicit' }), [])
   })
 
-  test('the checker accepts that events of other namespaces are missing', () => {
+  test('accepts that events of other namespaces are missing', () => {
     assert.deepEqual(kinds([], { deletes: 'never', namespaces: ['other'] }), [])
   })
 
@@ -119,15 +119,15 @@ describe('the checker of mirrors', () => {
     ],
   }
   for (const [what, [served, fault, options]] of Object.entries(planted)) {
-    test(`the checker finds ${what}`, () => assert.deepEqual(kinds(served, options), [fault]))
+    test(`finds ${what}`, () => assert.deepEqual(kinds(served, options), [fault]))
   }
 
-  test('the checker finds an event under two names', () => {
+  test('finds an event under two names', () => {
     const twin = mirrored(kept, { name: 'twin' })
     assert.deepEqual(kinds([...all, twin]), ['duplicated shop/twin', 'unknown shop/twin'])
   })
 
-  test('the checker of order finds repeated and older puts', () => {
+  test('finds repeated and older puts', () => {
     const changes = (...seen: readonly (string | undefined)[]) =>
       seen.map((version) => ({ key: 'a/b', version }))
     const kindsOf = (...seen: readonly (string | undefined)[]) =>

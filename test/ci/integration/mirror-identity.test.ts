@@ -87,7 +87,7 @@ describe('the identity of an origin', () => {
     origin.uid = undefined
     const unreadable = await term(etcd, origin, { ca: 'ca-4', address: 'https://10.0.0.2' })
     assert.deepEqual([unreadable.requests, unreadable.restores], [resumed, 0])
-    // The uid stays known: it still tells another cluster, later.
+    // The uid stays known: it still distinguishes another cluster later.
     assert.equal(unreadable.record.originUid, uid)
   })
 
@@ -158,7 +158,7 @@ describe('the identity of an origin', () => {
       if (isAway) throw new OriginError('unavailable', 'the origin responded 503')
       return uid
     }
-    // At the same address, nothing depends on it.
+    // Nothing depends on it while the address is the same.
     const same = await term(etcd, origin, {})
     assert.deepEqual([same.requests, same.restores], [resumed, 0])
     origin.requests.length = 0

@@ -85,7 +85,7 @@ describe('namespaces that have events', () => {
     const yaml = await read({ headers: { accept: 'application/yaml' } })
     assert.match(yaml.text, /^apiVersion: v1\nitems:\n/)
     assert.match(yaml.text, /phase: Active/)
-    // As typed clients of client-go ask.
+    // Typed clients of client-go ask like this.
     const accept = 'application/vnd.kubernetes.protobuf,application/json'
     const protobuf = await read({ headers: { accept } })
     assert.equal(protobuf.headers['content-type'], 'application/vnd.kubernetes.protobuf')
@@ -165,7 +165,7 @@ describe('namespaces that have events', () => {
     )
   })
 
-  test('namespaces cannot be written', async () => {
+  test('cannot be written', async () => {
     const body = { kind: 'Namespace', apiVersion: 'v1', metadata: { name: 'made' } }
     assert.equal((await read({ method: 'POST', body })).status, 405)
     assert.equal((await read({ method: 'DELETE', path: `${path}/shop` })).status, 405)

@@ -33,7 +33,7 @@ function nameOf(prefix: string, n: number): string {
   return `${prefix}-${String(n).padStart(4, '0')}`
 }
 
-/** With microseconds, as events have it. */
+/** Formats a time with microseconds, as events have it. */
 function timeOf(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000Z')
 }
@@ -46,7 +46,7 @@ interface Made {
   readonly note?: string
 }
 
-/** In reverse order of time, so that neither keys nor versions are in the order of time. */
+/** Creates the newest first, so that neither keys nor versions are in the order of time. */
 async function create(keeper: Keeper, made: Made): Promise<void> {
   const { namespace, prefix, count, type = 'Normal', note = 'text' } = made
   const numbers = Array.from({ length: count }, (_, at) => count - 1 - at)
@@ -90,6 +90,7 @@ describe('retention budgets', { concurrency: true }, () => {
     const retention = new Retention({
       client: keeper.client,
       storage: keeper.cached,
+      deletes: keeper.cached,
       prefix: '/registry',
       replica: 'without-sizes',
       policy: policyOf({ name: 'b', events: 1 }),

@@ -131,7 +131,7 @@ describe('retention windows', () => {
     assert.equal(prod.length, 1)
   })
 
-  test('windows can be selected by name, and only listed', async () => {
+  test('can be selected by name, and only listed', async () => {
     const selected = await api.call({
       at: '',
       path: `${base}/retentionwindows`,
@@ -163,7 +163,7 @@ describe('retention windows', () => {
     assert.equal(await windowOf(''), '2026-01-01T00:00:00.000Z')
     assert.equal(await windowOf('', 'prod'), '2025-12-31T00:00:00.000Z')
     assert.equal(await windowOf('', '*'), '2025-12-31T00:00:00.000Z')
-    // Not a scope of its own, and the time of other namespaces must not be told.
+    // This is not a scope of its own, and the times of other namespaces must not be revealed.
     assert.equal(await windowOf('cart', '*'), undefined)
     const ending = new AbortController()
     const watch = await api.ask({ at: 'shop', query: { watch: true }, signal: ending.signal })

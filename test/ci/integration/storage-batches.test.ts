@@ -85,7 +85,7 @@ describe('storage: concurrent writes', () => {
         value: index % 3 === 2 ? undefined : value,
       }
     }
-    const commits = new GroupCommit({ txn: (txn, options) => client.txn(txn, options) })
+    const commits = new GroupCommit({ client })
     const begun = await replica.revision()
     const outcomes = await Promise.all(names.map((name, i) => commits.submit(operation(name, i))))
     assert.equal(await replica.revision(), begun + 1, 'the operations were not in one transaction')

@@ -20,7 +20,7 @@ const strategic = 'application/strategic-merge-patch+json'
 const json = 'application/json-patch+json'
 const apply = 'application/apply-patch+yaml'
 
-/** As many as fit into an event of the maximum size. */
+/** Makes as many as fit into an event of the maximum size. */
 function manyOf<T>(bytesEach: number, make: (index: number) => T): T[] {
   const count = Math.floor((EVENT_BYTES - 2048) / bytesEach)
   return Array.from({ length: count }, (_, index) => make(index))

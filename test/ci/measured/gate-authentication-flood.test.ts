@@ -21,7 +21,7 @@ const FLOOD = 1_000
 const BACKGROUND_PER_SECOND = 5
 
 describe('a flood of requests without credentials', () => {
-  test('a flood causes no request to etcd, on any path', async () => {
+  test('causes no request to etcd, on any path', async () => {
     await using etcd = await startEtcd()
     const folder = await mkdtemp(join(tmpdir(), 'tidings-flood-'))
     const tokens = join(folder, 'tokens.csv')
@@ -72,7 +72,7 @@ describe('a flood of requests without credentials', () => {
     }
   })
 
-  test('a flood has none of its bodies read, nor gets a 100-continue', async () => {
+  test('has none of its bodies read, nor gets a 100-continue', async () => {
     await using gate = await startGate([])
     for (let round = 0; round < 50; round++) {
       const client = await RawHttp1.open(gate.port)

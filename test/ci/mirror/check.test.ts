@@ -21,16 +21,16 @@ const origin: readonly OriginChange[] = [
 ]
 const mirrored = origin.filter(({ type }) => type === 'put').map(stored)
 
-test('a history in which everything was mirrored has no violations', () => {
+test('accepts a history in which everything was mirrored', () => {
   assert.deepEqual(kinds({}), [])
 })
 
-test('a mirror may skip states that were replaced before it listed them', () => {
+test('accepts that a mirror skips states that were replaced before it listed them', () => {
   const skipped = mirrored.filter(({ version }) => version !== 10 && version !== 20)
   assert.deepEqual(kinds({ target: skipped }), [])
 })
 
-test('an observer may receive its last state of a name again', () => {
+test('accepts that an observer receives its last state of a name again', () => {
   const twice = mirrored.flatMap((change) => [change, change])
   assert.deepEqual(kinds({ observers: [twice] }), [])
 })
@@ -79,10 +79,10 @@ const wrong: readonly (readonly [string, ViolationKind, Partial<RunHistory>])[] 
   ['an observer sees a predecessor', 'predecessor', { observers: [[...mirrored, at(20), at(60)]] }],
 ]
 for (const [what, kind, history] of wrong) {
-  test(`the checker finds: ${what}`, () => assert.ok(kinds(history).includes(kind)))
+  test(`finds that ${what}`, () => assert.ok(kinds(history).includes(kind)))
 }
 
-test('every violation except a stalled mirror is found in a wrong history above', () => {
+test('covers every violation except a stalled mirror with a wrong history', () => {
   const tested = new Set([...wrong.map(([, kind]) => kind), 'stalled'])
   assert.deepEqual(
     violationKinds.filter((kind) => !tested.has(kind)),
@@ -90,7 +90,7 @@ test('every violation except a stalled mirror is found in a wrong history above'
   )
 })
 
-test('a state that was deleted within a gap may be missing', () => {
+test('accepts that a state that was deleted within a gap is missing', () => {
   const target = without(50)
   assert.deepEqual(kinds({ target, gaps: [{ after: 40, upTo: 70 }] }), [])
   // The mirror had stored everything up to the state, or it listed before the delete.
@@ -98,13 +98,13 @@ test('a state that was deleted within a gap may be missing', () => {
   assert.deepEqual(kinds({ target, gaps: [{ after: 40, upTo: 69 }] }), ['missing'])
 })
 
-test('a live event must not be missing after a gap', () => {
+test('finds a live event that is missing after a gap', () => {
   const gaps = [{ after: 0, upTo: 100 }]
   assert.deepEqual(kinds({ target: without(10, 30), gaps }), ['missing'])
   assert.deepEqual(kinds({ target: without(60), gaps }), ['outdated'])
 })
 
-test('a gap does not excuse a state older than those before the gap', () => {
+test('finds a state that is older than those before a gap', () => {
   const changes = [
     put('e', 'e1', 10),
     put('e', 'e1', 20),

@@ -6,7 +6,7 @@ import { withPatches } from '../../simulation/kernel/interception.ts'
 const root = new URL('../../../', import.meta.url)
 
 for (const { name, patches } of plantedBugs) {
-  test(`the planted bug ${name} fits the sources`, () => {
+  test(`fits the planted bug ${name} into the sources`, () => {
     for (const [file, changes] of Map.groupBy(patches, (patch) => patch.file)) {
       withPatches(readFileSync(new URL(file, root), 'utf8'), changes)
     }

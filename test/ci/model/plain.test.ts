@@ -91,12 +91,12 @@ describe('filters', () => {
     test(text, () => assert.equal(named(events, { terms: terms(text) }), expected))
   }
 
-  test('all terms must hold', () => {
+  test('selects events for which all terms hold', () => {
     assert.equal(named(events, { terms: terms('since=20m', 'type=Warning') }), 'a')
   })
 })
 
-test('order: by key, or by time and then by key; newest is the exact reverse of oldest', () => {
+test('orders by key, or by time and then by key; newest is the exact reverse of oldest', () => {
   const at = (second: number): Tree => ({ eventTime: `2026-01-01T00:00:0${second}.000000Z` })
   const events = [
     event('b', at(1)),
@@ -110,7 +110,7 @@ test('order: by key, or by time and then by key; newest is the exact reverse of 
   assert.equal(inOrder('newest'), 'b-1 a b c')
 })
 
-test('summaries: the larger group first, then by values; objects of two clusters are two', () => {
+test('orders groups by size, then by values, and keeps objects of two clusters apart', () => {
   const made = (name: string, reason: string, cluster = 'local'): PlainEvent =>
     event(
       name,
@@ -131,7 +131,7 @@ test('summaries: the larger group first, then by values; objects of two clusters
   ])
 })
 
-test('histograms: the start of a bucket is in it, its end is not', () => {
+test('puts the start of a bucket into it, and its end into the next', () => {
   const at = (ms: number): Tree => ({ type: 'Normal', eventTime: new Date(ms).toISOString() })
   const events = [event('a', at(10)), event('b', at(19)), event('c', at(20)), event('d', at(30))]
   assert.deepEqual(plainHistogram(events, [10, 20, 30], 'type'), [

@@ -1,4 +1,4 @@
-/** `npm run test:model` compares 100,000 queries. */
+/** `npm test -- model` compares 100,000 queries. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { compare } from '../../nightly/model/answers.ts'
@@ -8,7 +8,7 @@ import { testSeed } from '../../support/seed.ts'
 
 const QUERIES = 2_000
 
-test('every answer is that of a plain filter and sort, during concurrent writes', async (t) => {
+test('answers like a plain filter and sort during concurrent writes', async (t) => {
   const seed = testSeed()
   t.diagnostic(`seed ${seed}`)
   const tally = await campaign({ seed, queries: QUERIES })
@@ -19,7 +19,7 @@ test('every answer is that of a plain filter and sort, during concurrent writes'
   assert.ok(tally.writes > 100, 'other writes go on')
 })
 
-test('an answer with a missing, surplus or misplaced event, or a wrong count, is found', () => {
+test('finds an answer with a missing, surplus or misplaced event, or a wrong count', () => {
   const expected = [11, 12, 13].map((version) =>
     plainEvent({ cluster: 'c', namespace: 'n', name: `e-${version}` }, version, {}),
   )

@@ -1,4 +1,4 @@
-/** The release archive in `release/`, unpacked: `npm run test:release` makes it first. */
+/** The release archive in `release/`, unpacked: `npm test -- release` makes it first. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'

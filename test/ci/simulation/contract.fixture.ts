@@ -4,23 +4,23 @@
  */
 
 import { after } from 'node:test'
-import { Random } from '../../nightly/chaos/traffic/random.ts'
 import { createCluster } from '../../simulation/etcd/cluster.ts'
 import { pump, reside } from '../../simulation/kernel/current.ts'
 import { intercept } from '../../simulation/kernel/interception.ts'
 import { SimulatedProcess } from '../../simulation/kernel/process.ts'
 import { Scheduler } from '../../simulation/kernel/scheduler.ts'
-import { attach } from '../../simulation/network/channel.ts'
+import { attach } from '../../simulation/network/host.ts'
 import { Network } from '../../simulation/network/network.ts'
 import { Peers } from '../../simulation/network/peers.ts'
+import { Random } from '../../support/random.ts'
 import type { StorageUnderTest } from '../contract/storage-contract.ts'
 
 intercept()
-const { CachedStorage } = await import('../../../src/cache/cached-storage.ts')
 const { EtcdClient } = await import('../../../src/etcd/client.ts')
 const { silentLog } = await import('../../../src/lib/log/log.ts')
 const { EtcdStorage } = await import('../../../src/storage/etcd/etcd-storage.ts')
 const { revisionOf } = await import('../../../src/storage/resource-version.ts')
+const { CachedEventStorage } = await import('../../support/cached-event-storage.ts')
 const { eventBody, eventKey } = await import('../../support/stored-events.ts')
 
 const random = new Random(1)
@@ -102,10 +102,9 @@ export async function makeCachedStorage(changesMax: number): Promise<StorageUnde
     client,
     prefix: '/registry',
     onCorrupt,
-    recall: (key) => storage.recall(key),
   })
   const historyBounds = { changesMax, bytesMax: 1024 * 1024 }
-  const storage: InstanceType<typeof CachedStorage> = new CachedStorage({
+  const storage: InstanceType<typeof CachedEventStorage> = new CachedEventStorage({
     inner,
     log: silentLog,
     historyBounds,

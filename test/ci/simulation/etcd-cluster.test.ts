@@ -8,8 +8,9 @@ import {
   type WatchMessage,
 } from '../../../src/etcd/protocol/hot-messages.ts'
 import { type ClientStream, FakeWorld } from '../../simulation/etcd/checks/fake-world.ts'
-import { message, nested, numbersOf } from '../../simulation/etcd/checks/messages.ts'
+import { message, nested } from '../../simulation/etcd/checks/messages.ts'
 import type { CallReply } from '../../simulation/etcd/contract.ts'
+import { numbersOf } from '../../simulation/etcd/messages.ts'
 
 const put = (key: string, value: string, lease: number = 0): Buffer =>
   nested(2, nested(2, message([1, key], [2, value], [3, lease])))
@@ -45,8 +46,8 @@ function started(seed?: number): { readonly world: FakeWorld; readonly leader: n
   return { world, leader: world.elect() }
 }
 
-describe('the leader', () => {
-  test('one of three members becomes leader, and the others follow it', () => {
+describe('the leader of a simulated cluster', () => {
+  test('is one of three members, and the others follow it', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const { world, leader } = started(seed)
       const reply = world.call((leader + 1) % 3, 'KV/Txn', put('a', 'x'))
@@ -54,7 +55,7 @@ describe('the leader', () => {
     }
   })
 
-  test('a crashed leader is replaced within seconds, and committed data is kept', () => {
+  test('is replaced within seconds after a crash, and no committed data is lost', () => {
     const { world, leader } = started()
     world.call(leader, 'KV/Txn', put('a', 'x'))
     world.cluster.crash(leader)
@@ -67,7 +68,7 @@ describe('the leader', () => {
     assert.equal(valueIn(world.call(leader, 'KV/Range', range('a'))), 'x')
   })
 
-  test('a leader without a majority steps down, and its writes are lost or time out', () => {
+  test('steps down without a majority, and its writes time out', () => {
     const { world, leader } = started()
     world.isolate(leader)
     const sent = world.send(leader, 'KV/Txn', put('a', 'lost'))
@@ -88,7 +89,7 @@ describe('the leader', () => {
     assert.equal(valueIn(world.call(leader, 'KV/Range', range('a'))), undefined)
   })
 
-  test('a member that returns does not disturb the leader', () => {
+  test('is not disturbed by a member that returns', () => {
     const { world, leader } = started()
     const [away] = others(leader)
     world.isolate(away)
@@ -102,7 +103,7 @@ describe('the leader', () => {
     assert.equal(valueIn(world.call(away, 'KV/Range', range('a'))), 'x')
   })
 
-  test('a leader that was stopped learns of its successor when it continues', () => {
+  test('learns of its successor when it continues after a stop', () => {
     const { world, leader } = started()
     world.call(leader, 'KV/Txn', put('a', 'old'))
     world.cluster.pause(leader)
@@ -119,7 +120,7 @@ describe('the leader', () => {
     assert.equal(valueIn(world.call(leader, 'KV/Range', range('a'))), 'new')
   })
 
-  test('leadership moves on request, without a gap in the data', () => {
+  test('moves on request, without a gap in the data', () => {
     const { world, leader } = started()
     const [to] = others(leader)
     world.call(leader, 'KV/Txn', put('a', 'x'))
@@ -129,7 +130,7 @@ describe('the leader', () => {
     assert.equal(valueIn(world.call(leader, 'KV/Range', range('a'))), 'x')
   })
 
-  test('nothing is scheduled while nothing happens', () => {
+  test('schedules nothing while nothing happens', () => {
     const { world } = started()
     world.advance(10_000)
     const before = world.scheduled
@@ -144,7 +145,7 @@ describe('the leader', () => {
 })
 
 describe('a write', () => {
-  test('a write is reported once, when a majority has it, before its reply', () => {
+  test('is reported once, when a majority has it, before its reply', () => {
     const { world, leader } = started()
     const [follower] = others(leader)
     for (let index = 0; index < 50; index++) {
@@ -160,7 +161,7 @@ describe('a write', () => {
     )
   })
 
-  test('a write of a leader that crashes before it is replicated is lost', () => {
+  test('is lost when its leader crashes before it is replicated', () => {
     const { world, leader } = started()
     world.isolate(leader)
     world.send(leader, 'KV/Txn', put('a', 'x'))
@@ -175,7 +176,7 @@ describe('a write', () => {
     assert.equal(world.commits.length, 0)
   })
 
-  test('a write that one follower has may be committed after the leader crashed', () => {
+  test('may be committed after its leader has crashed, if a follower has it', () => {
     let committed = 0
     for (let seed = 1; seed <= 20; seed++) {
       const { world, leader } = started(seed)
@@ -193,7 +194,7 @@ describe('a write', () => {
     assert.ok(committed > 0 && committed < 20, `${committed} of 20`)
   })
 
-  test('a write waits for a leader, and times out without one', () => {
+  test('waits for a leader, and times out without one', () => {
     const { world, leader } = started()
     const [one, two] = others(leader)
     world.cluster.crash(one)
@@ -240,7 +241,7 @@ describe('a member without a majority', () => {
   }
 
   // All of this was seen in the same way with three members of etcd 3.5.30.
-  test('its replies and their times are those of etcd', () => {
+  test('replies what etcd replies, after the same time', () => {
     const { world, leader } = started()
     world.call(leader, 'Lease/LeaseGrant', message([1, 60], [2, 5]))
     for (const member of others(leader)) world.cluster.crash(member)
@@ -269,7 +270,7 @@ describe('a member without a majority', () => {
     assert.equal(late['read']?.ms, 10_000)
   })
 
-  test('the replies of a follower whose leader has died are those of etcd', () => {
+  test('replies what a follower of etcd replies whose leader has died', () => {
     const { world, leader } = started()
     world.call(leader, 'Lease/LeaseGrant', message([1, 60], [2, 5]))
     world.cluster.crash(leader)
@@ -286,7 +287,7 @@ describe('a member without a majority', () => {
 })
 
 describe('a read', () => {
-  test('a linearizable read of a member that is behind waits for the newest write', () => {
+  test('waits for the newest write at a member that is behind, if it is linearizable', () => {
     const { world, leader } = started()
     const [behind] = others(leader)
     world.call(leader, 'KV/Txn', put('a', 'old'))
@@ -304,7 +305,7 @@ describe('a read', () => {
     assert.equal(valueIn(read.reply), 'new')
   })
 
-  test('a read without a majority times out', () => {
+  test('times out without a majority', () => {
     const { world, leader } = started()
     world.isolate(leader)
     const sent = world.send(leader, 'KV/Range', range('a'))
@@ -312,7 +313,7 @@ describe('a read', () => {
     assert.deepEqual(sent.reply, { code: 14, details: 'etcdserver: request timed out' })
   })
 
-  test('a read during an election fails when the leader changes', () => {
+  test('fails when the leader changes during an election', () => {
     const { world, leader } = started()
     const [member] = others(leader)
     world.cluster.crash(leader)
@@ -323,7 +324,7 @@ describe('a read', () => {
 })
 
 describe('a watch', () => {
-  test('a watch continues over a failover, each revision once', () => {
+  test('continues over a failover, each revision once', () => {
     const { world, leader } = started()
     const [member] = others(leader)
     const stream = world.watch(member, watchAll(2))
@@ -338,7 +339,7 @@ describe('a watch', () => {
     assert.equal(stream.end, undefined)
   })
 
-  test('a watch that needs a leader ends when there is none for three election timeouts', () => {
+  test('ends without a leader for three election timeouts, if it needs one', () => {
     const { world, leader } = started()
     const [away] = others(leader)
     const needing = world.watch(away, watchAll(1))
@@ -353,7 +354,7 @@ describe('a watch', () => {
     assert.deepEqual(refused.end, { code: 14, details: 'etcdserver: no leader' })
   })
 
-  test('a watch of a slow client continues from the history, or is cancelled by a compaction', () => {
+  test('continues from the history for a slow client, or is cancelled by a compaction', () => {
     for (const isCompacted of [false, true]) {
       const world = new FakeWorld({ size: 1 })
       world.elect()
@@ -380,7 +381,7 @@ describe('a watch', () => {
     }
   })
 
-  test('a large response is cut into fragments at events', () => {
+  test('sends a large response in fragments of whole events', () => {
     const world = new FakeWorld({ size: 1, watchFragmentBytes: 1_000 })
     world.elect()
     const stream = world.watch(0, watchAll(0))
@@ -396,7 +397,7 @@ describe('a watch', () => {
     assert.equal(eventsOf(stream).length, 20)
   })
 
-  test('a member reports progress by itself every ten minutes when nothing happens', () => {
+  test('reports progress by itself every ten minutes when nothing happens', () => {
     const world = new FakeWorld({ size: 1 })
     world.elect()
     const stream = world.watch(0, nested(1, message([1, 'a'], [4, true])))
@@ -413,7 +414,7 @@ describe('a lease', () => {
     return Number(numbersOf(reply.message).get(3) ?? 0n)
   }
 
-  test('a lease expires by the clock of the leader and takes its keys with it', () => {
+  test('expires by the clock of the leader and takes its keys with it', () => {
     const { world, leader } = started()
     const [member] = others(leader)
     world.call(member, 'Lease/LeaseGrant', grant(7, 10))
@@ -430,7 +431,7 @@ describe('a lease', () => {
     assert.equal(ttlOf(world, leader, 7), -1)
   })
 
-  test('a new leader gives every lease its full time again', () => {
+  test('gets its full time again from a new leader', () => {
     const { world, leader } = started()
     const [member] = others(leader)
     world.call(member, 'Lease/LeaseGrant', grant(7, 10))
@@ -448,7 +449,7 @@ describe('a lease', () => {
 })
 
 describe('compaction and space', () => {
-  test('history that every member has compacted is dropped, and not before', () => {
+  test('drop history that every member has compacted, and not before', () => {
     const { world, leader } = started()
     const [behind, other] = others(leader)
     for (let index = 0; index < 10; index++) world.call(leader, 'KV/Txn', put('a', `${index}`))
@@ -464,7 +465,7 @@ describe('compaction and space', () => {
     assert.equal(world.call(other, 'KV/Range', at5).code, 11)
   })
 
-  test('a full database refuses puts until an operator makes room', () => {
+  test('refuse puts to a full database until an operator frees space', () => {
     const world = new FakeWorld({ size: 3, quotaBytes: 60_000 })
     const leader = world.elect()
     const [member] = others(leader)
@@ -476,7 +477,7 @@ describe('compaction and space', () => {
     const noSpace = { code: 8, details: 'etcdserver: mvcc: database space exceeded' }
     assert.deepEqual(refused, noSpace)
     assert.deepEqual(world.call(leader, 'KV/Txn', put('a', 'x')), noSpace)
-    assert.equal(world.call(leader, 'KV/DeleteRange', message([1, 'b'])).code, 0)
+    assert.equal(world.call(leader, 'KV/Txn', nested(2, nested(3, message([1, 'b'])))).code, 0)
     world.call(leader, 'KV/Compact', message([1, world.cluster.revision]))
     world.advance(100)
     for (const index of [0, 1, 2]) world.cluster.defragment(index)
@@ -487,20 +488,20 @@ describe('compaction and space', () => {
 })
 
 describe('a restore', () => {
-  test('a restore brings back the state of the snapshot, with the same revisions', () => {
+  test('brings back the state of the snapshot, with the same revisions', () => {
     const { world, leader } = started()
-    world.call(leader, 'KV/Txn', put('a', 'kept'))
+    world.call(leader, 'KV/Txn', put('a', 'saved'))
     const snapshot = world.cluster.snapshot()
     world.call(leader, 'KV/Txn', put('a', 'lost'))
     world.cluster.restore(snapshot, { bump: 0 })
     const next = world.elect()
-    assert.equal(valueIn(world.call(next, 'KV/Range', range('a'))), 'kept')
+    assert.equal(valueIn(world.call(next, 'KV/Range', range('a'))), 'saved')
     assert.equal(world.cluster.revision, 2)
     const reply = world.call(next, 'KV/Txn', put('a', 'again'))
     assert.ok('message' in reply && decodeTxnResult(reply.message).revision === 3)
   })
 
-  test('a restore with a bump continues far after the snapshot, and all before is compacted', () => {
+  test('continues far after the snapshot with a bump, and all before is compacted', () => {
     const { world, leader } = started()
     for (let index = 0; index < 5; index++) world.call(leader, 'KV/Txn', put('a', `${index}`))
     world.cluster.restore(world.cluster.snapshot(), { bump: 1_000_000_000 })

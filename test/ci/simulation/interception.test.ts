@@ -6,7 +6,7 @@ import type { Patch } from '../../simulation/kernel/interception.ts'
 
 const file = 'src/storage/etcd/group-commit.ts'
 const call = 'const writtenAtMs = this.#now()'
-const firstImport = "import type { CallOptions, Txn, TxnResult } from '../../etcd/client.ts'"
+const firstImport = "import type { EtcdClient } from '../../etcd/client.ts'"
 
 const escapes: readonly { what: string; code: string; imports?: string; says: RegExp }[] = [
   {
@@ -45,7 +45,7 @@ const escapes: readonly { what: string; code: string; imports?: string; says: Re
 ]
 
 for (const { what, code, imports, says } of escapes) {
-  test(`a write that uses ${what} is reported`, () => {
+  test(`reports a write that uses ${what}`, () => {
     const patches: Patch[] = [{ file, find: call, replace: `${call}\n    ${code}` }]
     if (imports !== undefined) {
       patches.push({ file, find: firstImport, replace: `${firstImport}\n${imports}` })
@@ -54,7 +54,7 @@ for (const { what, code, imports, says } of escapes) {
   })
 }
 
-test('the same run without such code reports nothing', () => {
+test('reports nothing in the same run without such code', () => {
   assert.equal(simulate([]), 'none')
 })
 

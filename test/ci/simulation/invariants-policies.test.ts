@@ -1,8 +1,8 @@
 /** The checks of retention rules and budgets can fail, and do not fail without a reason. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { recoveryMs } from '../../simulation/invariants/calm.ts'
-import type { PlannedPolicy } from '../../simulation/retention/policy-plan.ts'
+import { recoveryMs } from '../../worlds/checker/calm.ts'
+import type { PlannedPolicy } from '../../worlds/retention/policy-plan.ts'
 import { FakeWorld } from './invariants-world.fixture.ts'
 
 const minute = 60_000
@@ -18,7 +18,7 @@ function create(world: FakeWorld, ...paths: readonly string[]): void {
   for (const path of paths) world.created(path)
 }
 
-/** Of a calm world, without the reads that the fake replicas do not answer. */
+/** Violations in a calm world, except for the reads that the fake replicas do not answer. */
 function retentionIn(world: FakeWorld): ReadonlySet<string> {
   const own = [
     unexplained,
@@ -34,7 +34,7 @@ function recovered(world: FakeWorld): void {
   world.calmSince = world.now() - recoveryMs - 1
 }
 
-test('An event that expires by the lifetime of another rule is found', () => {
+test('finds an event that expires by the lifetime of another rule', () => {
   const world = worldWith({ rules: [{ type: 'Warning', lifetime: 2 * minute }] })
   create(world, 'a/warning', 'a/normal')
   world.pass(minute)
@@ -44,7 +44,7 @@ test('An event that expires by the lifetime of another rule is found', () => {
   assert.deepEqual(world.broken, [unexplained])
 })
 
-test('An event of a rule that is kept for longer than its lifetime is found', () => {
+test('finds an event of a rule that is kept for longer than its lifetime', () => {
   const world = worldWith({ rules: [{ type: 'Warning', lifetime: 'never' }] })
   create(world, 'a/warning')
   world.calmSince = world.now()
@@ -57,7 +57,7 @@ test('An event of a rule that is kept for longer than its lifetime is found', ()
   assert.deepEqual([...retentionIn(world)], ['due events expire'])
 })
 
-test('An event that expires by a policy that no replica has used lately is found', () => {
+test('finds an event that expires by a policy that no replica has used lately', () => {
   const world = worldWith({}, { lifetime: 2 * minute })
   create(world, 'a/one', 'a/two')
   const file = world.policies.open(0)
@@ -75,14 +75,14 @@ test('An event that expires by a policy that no replica has used lately is found
   )
 })
 
-test('An eviction from a namespace that has no more than its budget is found', () => {
+test('finds an eviction from a namespace that has no more than its budget', () => {
   const world = worldWith({ budgets: [{ per: 'Namespace', namespace: 'a', events: 1 }] })
   create(world, 'a/one', 'b/two')
   world.commit(['b/two'])
   assert.deepEqual(world.broken, [unexplained])
 })
 
-test('A Warning that is evicted although there are others is found', () => {
+test('finds a Warning that is evicted although there are others', () => {
   const world = worldWith({ budgets: [{ per: 'Cluster', events: 2 }] })
   create(world, 'a/warning', 'a/normal', 'a/warning-2')
   world.commit(['a/normal'])
@@ -94,7 +94,7 @@ test('A Warning that is evicted although there are others is found', () => {
   assert.deepEqual([...retentionIn(world)], ['Warnings are evicted last'])
 })
 
-test('An event that is evicted although an older one stays is found', () => {
+test('finds an event that is evicted although an older one stays', () => {
   const world = worldWith({ budgets: [{ per: 'Cluster', events: 2 }] })
   create(world, 'a/warning', 'a/older', 'a/warning-2', 'a/newer')
   recovered(world)
@@ -105,7 +105,7 @@ test('An event that is evicted although an older one stays is found', () => {
   assert.deepEqual([...retentionIn(world)], ['the oldest events are evicted first'])
 })
 
-test('A budget that is exceeded for long is found, also after a new policy', () => {
+test('finds a budget that is exceeded for long, also after a new policy', () => {
   const world = worldWith({}, { budgets: [{ per: 'Namespace', bytes: 1_000 }] })
   create(world, 'a/one', 'a/two', 'a/three')
   recovered(world)

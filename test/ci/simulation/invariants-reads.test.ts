@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StorageError } from '../../../src/storage/errors.ts'
-import { failureOf } from '../../simulation/invariants/failures.ts'
-import type { SeenPage } from '../../simulation/invariants/lists.ts'
-import { stateVersion } from '../../simulation/invariants/stored-text.ts'
+import { failureOf } from '../../worlds/checker/failures.ts'
+import type { SeenPage } from '../../worlds/checker/lists.ts'
+import { stateVersion } from '../../worlds/checker/stored-text.ts'
 import { FakeWorld, stored } from './invariants-world.fixture.ts'
 
 const compacted = failureOf(new StorageError({ kind: 'compacted', message: 'compacted' }))
@@ -20,7 +20,7 @@ function update(world: FakeWorld, path: string) {
   return { id: operation.id, version: revision * 1000 }
 }
 
-test('A consistent read may return any state between its begin and its end', () => {
+test('accepts a consistent read of any state between its begin and its end', () => {
   const world = new FakeWorld()
   const { checks } = world
   const first = world.created('a/one')
@@ -34,7 +34,7 @@ test('A consistent read may return any state between its begin and its end', () 
   assert.deepEqual(world.violations, [])
 })
 
-test('A consistent read of a state that was replaced before it began is found', () => {
+test('finds a consistent read of a state that was replaced before it began', () => {
   const world = new FakeWorld()
   const first = world.created('a/one')
   update(world, 'a/one')
@@ -42,7 +42,7 @@ test('A consistent read of a state that was replaced before it began is found', 
   assert.deepEqual(world.broken, ['consistent reads are linearizable'])
 })
 
-test('A read that misses an event, or sees a deleted one, is found', () => {
+test('finds a read that misses an event, or sees a deleted one,', () => {
   const world = new FakeWorld()
   const first = world.created('a/one')
   world.checks.reads.saw(begin(world), 'a/one', undefined)
@@ -54,7 +54,7 @@ test('A read that misses an event, or sees a deleted one, is found', () => {
   assert.equal(world.violations.length, 2)
 })
 
-test('A read with the bytes or the write time of another state is found', () => {
+test('finds a read with the bytes or the write time of another state', () => {
   const world = new FakeWorld()
   const first = world.created('a/one')
   world.checks.reads.saw(begin(world), 'a/one', stored('a/one', first.id + 1, first.version))
@@ -63,7 +63,7 @@ test('A read with the bytes or the write time of another state is found', () => 
   assert.equal(world.violations.length, 2)
 })
 
-test('A read of a state that is older than asked for is found', () => {
+test('finds a read of a state that is older than asked for', () => {
   const world = new FakeWorld()
   const first = world.created('a/one')
   const second = update(world, 'a/one')
@@ -75,7 +75,7 @@ test('A read of a state that is older than asked for is found', () => {
   assert.deepEqual(world.broken, ['reads are as new as asked for'])
 })
 
-test('Memory that a read of any state shows to have gone back is found', () => {
+test('finds memory that a read of any state shows to have gone back', () => {
   const world = new FakeWorld()
   const first = world.created('a/one')
   const second = update(world, 'a/one')
@@ -85,7 +85,7 @@ test('Memory that a read of any state shows to have gone back is found', () => {
   assert.deepEqual(world.broken, ['reads are as new as asked for'])
 })
 
-test('The newest version must be one between begin and end', () => {
+test('finds a newest version that is not one between begin and end', () => {
   const world = new FakeWorld()
   world.created('a/one')
   const { reads } = world.checks
@@ -97,7 +97,7 @@ test('The newest version must be one between begin and end', () => {
   assert.equal(world.violations.length, 3)
 })
 
-test('A version that exists must not be refused as future', () => {
+test('finds an existing version that is refused as future', () => {
   const world = new FakeWorld()
   world.created('a/one')
   const { reads } = world.checks
@@ -128,7 +128,7 @@ function listed() {
   return { world, items, whole, begin, all, lists: world.checks.lists }
 }
 
-test('A list that is the state at its version is no violation', () => {
+test('accepts a list that is the state at its version', () => {
   const { world, whole, begin, all, lists, items } = listed()
   lists.sawPage(begin(), all, whole)
   lists.sawPage(begin(), { namespace: 'a' }, { ...whole, items: items.slice(1, 2) })
@@ -137,7 +137,7 @@ test('A list that is the state at its version is no violation', () => {
   assert.deepEqual(world.violations, [])
 })
 
-test('A list with a missing, an additional, a misplaced or an old event is found', () => {
+test('finds a list with a missing, an additional, a misplaced or an old event', () => {
   const { world, whole, begin, all, lists, items } = listed()
   const [first, second, third] = items
   if (first === undefined || second === undefined || third === undefined) throw new Error()
@@ -155,7 +155,7 @@ test('A list with a missing, an additional, a misplaced or an old event is found
   }
 })
 
-test('A list at a version before it began is found', () => {
+test('finds a list at a version before it began', () => {
   const { world, whole, all, lists, begin, items } = listed()
   const before = { ...whole, version: stateVersion(world.revision - 1), items: items.slice(0, 2) }
   lists.sawPage(begin(), all, before)
@@ -178,7 +178,7 @@ function paged() {
   return { ...made, first, chain }
 }
 
-test('Pages of one list are of one state, with the right count of the rest', () => {
+test('finds pages of different states, and a wrong count of the rest', () => {
   const { world, whole, begin, lists, items, first, chain } = paged()
   world.created('a/later')
   world.pass(5_000)
@@ -193,7 +193,7 @@ test('Pages of one list are of one state, with the right count of the rest', () 
   assert.equal(world.violations.length, 3)
 })
 
-test('A token may expire only after the compaction of its state', () => {
+test('finds a token that expires before its state is compacted', () => {
   const { world, begin, lists, chain } = paged()
   lists.expired(begin(), chain, compacted)
   assert.deepEqual(world.broken, ['lists expire only by compaction'])
@@ -203,7 +203,7 @@ test('A token may expire only after the compaction of its state', () => {
   assert.equal(world.violations.length, 1)
 })
 
-test('A list at a version is exactly of that state', () => {
+test('finds a list at a version that is of another state', () => {
   const { world, whole, begin, all, lists, items } = listed()
   const at = (version: number) =>
     world.checks.reads.begin(world.checks.view(0), { kind: 'list', at: version })

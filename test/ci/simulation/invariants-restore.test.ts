@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import { StorageError } from '../../../src/storage/errors.ts'
 import type { Version } from '../../../src/storage/resource-version.ts'
 import type { WatchBatch, WatchItem } from '../../../src/storage/storage.ts'
-import { failureOf } from '../../simulation/invariants/failures.ts'
-import { stateVersion, versionOf } from '../../simulation/invariants/stored-text.ts'
+import { failureOf } from '../../worlds/checker/failures.ts'
+import { stateVersion, versionOf } from '../../worlds/checker/stored-text.ts'
 import { FakeWorld, stored } from './invariants-world.fixture.ts'
 
 /** Two histories: `a/kept` is in both, `a/lost` in the first, `a/new` in the second. */
@@ -40,7 +40,7 @@ function batch(version: number, ...items: readonly WatchItem[]): WatchBatch {
   return { items, version: stateVersion(Math.floor(version / 1000)) as Version }
 }
 
-test('After a restore, the same versions belong to other changes', () => {
+test('distinguishes changes of the same version before and after a restore', () => {
   const { world, kept, lost, restore, begin } = restored()
   const fresh = restore()
   assert.equal(fresh.version, lost.version)
@@ -51,14 +51,14 @@ test('After a restore, the same versions belong to other changes', () => {
   assert.deepEqual(world.violations, [])
 })
 
-test('A consistent read that begins after a restore must not show the lost history', () => {
+test('finds a consistent read after a restore that shows the lost history', () => {
   const { world, lost, restore, begin } = restored()
   restore()
   world.checks.reads.saw(begin(), 'a/lost', stored('a/lost', lost.id, lost.version))
   assert.deepEqual(world.broken, ['consistent reads are linearizable'])
 })
 
-test('A read that was under way may show either history', () => {
+test('accepts either history in a read that was under way', () => {
   const { world, lost, restore, atRestore } = restored()
   const other = world.checks.reads.begin(world.checks.view(0), { kind: 'get' })
   const fresh = restore()
@@ -67,7 +67,7 @@ test('A read that was under way may show either history', () => {
   assert.deepEqual(world.violations, [])
 })
 
-test('Memory of an old process may show the lost history, that of a new one must not', () => {
+test('accepts the lost history in the memory of an old process, and finds it in that of a new one', () => {
   const { world, lost, restore, begin } = restored()
   restore()
   const old = stored('a/lost', lost.id, lost.version)
@@ -78,7 +78,7 @@ test('Memory of an old process may show the lost history, that of a new one must
   assert.deepEqual(world.broken, ['reads are as new as asked for'])
 })
 
-test('A write that begins after a restore is acknowledged only if the new history has it', () => {
+test('finds a write after a restore that is acknowledged but not in the new history', () => {
   const { world, restore } = restored()
   restore()
   const { writes } = world.checks
@@ -87,7 +87,7 @@ test('A write that begins after a restore is acknowledged only if the new histor
   assert.deepEqual(world.broken, ['acknowledged writes are committed'])
 })
 
-test('An update that is decided on a lost state must not replace another state', () => {
+test('finds an update that is decided on a lost state and replaces another one', () => {
   const { world, lost, restore } = restored()
   const { writes } = world.checks
   const operation = writes.begin(world.checks.view(0), 'update', 'a/new')
@@ -97,7 +97,7 @@ test('An update that is decided on a lost state must not replace another state',
   assert.deepEqual(world.broken, ['no lost updates'])
 })
 
-test('A watch may continue in one history, but not in both', () => {
+test('accepts a watch that continues in one history, and finds one in both', () => {
   {
     const { world, lost, restore, watch } = restored()
     const fresh = restore()
@@ -117,7 +117,7 @@ test('A watch may continue in one history, but not in both', () => {
   }
 })
 
-test('A watch of a lost history may end as compacted, and not report versions of the new one', () => {
+test('accepts that a watch of a lost history ends as compacted, and finds one that reports new versions', () => {
   const { world, lost, restore, watch } = restored()
   watch.saw(batch(lost.version, put('a/lost', lost)))
   restore()
@@ -129,7 +129,7 @@ test('A watch of a lost history may end as compacted, and not report versions of
   assert.deepEqual(world.broken, ['watch versions are true'])
 })
 
-test('What was lost is forgotten when no process of that time is left', () => {
+test('forgets a lost history when no process of that time is left', () => {
   const { world, restore, atRestore, watch } = restored()
   restore()
   atRestore.close()
@@ -143,7 +143,7 @@ test('What was lost is forgotten when no process of that time is left', () => {
   assert.deepEqual(world.violations, [])
 })
 
-test('A watch from a version that its replica does not know yet cannot notice a restore', () => {
+test('accepts a restore that a watch ahead of its replica cannot notice', () => {
   const { world, keptRevision, restore } = restored()
   const from = stateVersion(keptRevision + 1)
   const options = { namespace: undefined, from, epoch: 0, initializations: 1 }

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StorageError } from '../../../src/storage/errors.ts'
 import type { Change } from '../../simulation/etcd/contract.ts'
-import { recoveryMs } from '../../simulation/invariants/calm.ts'
-import { failureOf } from '../../simulation/invariants/failures.ts'
-import { stateVersion } from '../../simulation/invariants/stored-text.ts'
+import { recoveryMs } from '../../worlds/checker/calm.ts'
+import { failureOf } from '../../worlds/checker/failures.ts'
+import { stateVersion } from '../../worlds/checker/stored-text.ts'
 import { FakeWorld } from './invariants-world.fixture.ts'
 
 function control(name: string, value: string, lease = 0n): Change {
@@ -12,7 +12,7 @@ function control(name: string, value: string, lease = 0n): Change {
   return { type: 'put', key, value: Buffer.from(value), version: 1, createRevision: 1, lease }
 }
 
-/** Without the comparison of all events, which the fake replicas do not answer. */
+/** Violations, except for the comparison of all events, which the fake replicas do not answer. */
 function calmFor(world: FakeWorld, ms: number): void {
   world.calmSince = world.now()
   world.pass(ms)
@@ -28,7 +28,7 @@ const unanswered = new Set([
   'memory follows etcd',
 ])
 
-test('An event that still exists long after it was due is found in a calm world', () => {
+test('finds an event that still exists long after it was due in a calm world', () => {
   const world = new FakeWorld()
   world.created('a/one')
   const ageMsMax = world.checks.retention.ageMsMax(world.limits.eventTtlMs)
@@ -39,14 +39,14 @@ test('An event that still exists long after it was due is found in a calm world'
   assert.equal(brokenIn(world).has('due events expire'), true)
 })
 
-test('An event that is due is no violation while there are faults', () => {
+test('accepts an event that is overdue while there are faults', () => {
   const world = new FakeWorld()
   world.created('a/one')
   world.pass(1_000_000)
   assert.deepEqual(world.violations, [])
 })
 
-test('Without a leader only a write that requires that nobody leads is fine', () => {
+test('accepts the work of a leader without one only if the write requires that nobody leads', () => {
   const announce = (number: number) => {
     const world = new FakeWorld()
     const compare = { result: 0, target: 2, key: '/tidings/control/sweeper', end: undefined }
@@ -60,7 +60,7 @@ test('Without a leader only a write that requires that nobody leads is fine', ()
   assert.deepEqual(announce(1), ['only the leader works'])
 })
 
-test('A compaction of younger history than the interval is found', () => {
+test('finds a compaction of younger history than the interval', () => {
   const world = new FakeWorld()
   world.created('a/one')
   const old = world.revision
@@ -73,7 +73,7 @@ test('A compaction of younger history than the interval is found', () => {
   assert.deepEqual(world.broken, ['history is kept for the compaction interval'])
 })
 
-test('A calm world without compactions is found', () => {
+test('finds a calm world without compactions', () => {
   const world = new FakeWorld()
   const one = world.created('a/one')
   world.deleted('a/one', one)
@@ -82,7 +82,7 @@ test('A calm world without compactions is found', () => {
   assert.deepEqual([...brokenIn(world)], ['history is compacted'])
 })
 
-test('A leader that replaces another one, or works without leading, is found', () => {
+test('finds a leader that replaces another one, or works without leading,', () => {
   const world = new FakeWorld()
   world.commitRaw(2, [control('sweeper', 'host/1 settings', 7n)])
   world.commitRaw(3, [control('ages', '{"replica":"host/1","notes":[]}')])
@@ -95,7 +95,7 @@ test('A leader that replaces another one, or works without leading, is found', (
   assert.equal(world.broken[1], 'one leader at a time')
 })
 
-test('A refusal in a calm world is found, and one during faults or recovery is not', () => {
+test('finds a refusal in a calm world, and accepts one during faults and recovery', () => {
   const world = new FakeWorld()
   const unavailable = failureOf(new StorageError({ kind: 'unavailable', message: 'down' }))
   const get = () => {
@@ -112,7 +112,7 @@ test('A refusal in a calm world is found, and one during faults or recovery is n
   assert.deepEqual([...brokenIn(world)], ['a calm world serves everything'])
 })
 
-test('A slow call in a calm world is found', () => {
+test('finds a slow call in a calm world', () => {
   const world = new FakeWorld()
   calmFor(world, recoveryMs)
   const operation = world.checks.reads.begin(world.checks.view(0), { kind: 'get' })
@@ -121,7 +121,7 @@ test('A slow call in a calm world is found', () => {
   assert.ok(brokenIn(world).has('a calm world is fast'))
 })
 
-test('A call that never ends is found, by the own time of its process', () => {
+test('finds a call that never ends, by the time of its process', () => {
   const world = new FakeWorld()
   world.checks.writes.begin(world.checks.view(0), 'create', 'a/one')
   world.pass(45_000)
@@ -130,7 +130,7 @@ test('A call that never ends is found, by the own time of its process', () => {
   assert.equal(world.broken[0], 'every call ends')
 })
 
-test('A cancelled read that does not end is found', () => {
+test('finds a cancelled read that does not end', () => {
   const world = new FakeWorld()
   world.pass(1_500)
   world.checks.reads.begin(world.checks.view(0), { kind: 'list' }).cancel()
@@ -138,7 +138,7 @@ test('A cancelled read that does not end is found', () => {
   assert.equal(world.broken[0], 'every call ends')
 })
 
-test('Figures of a replica beyond their bounds are found', () => {
+test('finds figures of a replica beyond their bounds', () => {
   const figures = [
     (world: FakeWorld) => (world.stats.historyChanges = 101),
     (world: FakeWorld) => (world.stats.statesKept = 400),
@@ -156,7 +156,7 @@ test('Figures of a replica beyond their bounds are found', () => {
   }
 })
 
-test('Memory that goes back, and a reload without need, are found', () => {
+test('finds memory that goes back, and a needless reload', () => {
   const world = new FakeWorld()
   world.stats.version = stateVersion(50)
   world.pass(3_000)
@@ -170,7 +170,7 @@ test('Memory that goes back, and a reload without need, are found', () => {
   assert.ok(brokenIn(calm).has('a calm world needs no reload'))
 })
 
-test('A replica whose events differ from those of etcd is found', () => {
+test('finds a replica whose events differ from those of etcd', () => {
   const world = new FakeWorld()
   world.created('a/one')
   world.stats.version = stateVersion(world.revision)
@@ -178,7 +178,7 @@ test('A replica whose events differ from those of etcd is found', () => {
   assert.ok(world.broken.includes('lists are exactly one state'))
 })
 
-test('A replica that answers no comparison is found', () => {
+test('finds a replica that answers no comparison', () => {
   const world = new FakeWorld()
   for (const replica of world.replicas) {
     Object.assign(replica.parts?.storage ?? {}, { list: () => new Promise(() => {}) })
@@ -187,7 +187,7 @@ test('A replica that answers no comparison is found', () => {
   assert.ok(world.broken.includes('replicas converge'))
 })
 
-test('An empty world converges', () => {
+test('accepts an empty world', () => {
   const world = new FakeWorld()
   world.stats.version = stateVersion(world.revision)
   calmFor(world, recoveryMs + 5_000)

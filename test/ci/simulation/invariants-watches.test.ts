@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { StorageError } from '../../../src/storage/errors.ts'
 import type { Version } from '../../../src/storage/resource-version.ts'
 import type { StoredEvent, WatchBatch, WatchItem } from '../../../src/storage/storage.ts'
-import { failureOf } from '../../simulation/invariants/failures.ts'
-import { stateVersion, versionOf } from '../../simulation/invariants/stored-text.ts'
-import type { WatchCheck } from '../../simulation/invariants/watches.ts'
+import { failureOf } from '../../worlds/checker/failures.ts'
+import { stateVersion, versionOf } from '../../worlds/checker/stored-text.ts'
+import type { WatchCheck } from '../../worlds/checker/watches.ts'
 import { FakeWorld, stored } from './invariants-world.fixture.ts'
 
 const compacted = failureOf(new StorageError({ kind: 'compacted', message: 'compacted' }))
@@ -55,7 +55,7 @@ function changes() {
   return { world, start, created, updated, deleted, items }
 }
 
-test('A watch of exactly the changes, in any batches of whole revisions, is no violation', () => {
+test('accepts a watch of exactly the changes, in any batches of whole revisions,', () => {
   const { world, start, created, updated, deleted, items } = changes()
   const [first, other, second, last] = items
   watch(world, start).saw(batch(deleted, ...items))
@@ -70,7 +70,7 @@ test('A watch of exactly the changes, in any batches of whole revisions, is no v
   assert.deepEqual(world.violations, [])
 })
 
-test('A missing, repeated, disordered or foreign change is found', () => {
+test('finds a missing, repeated, disordered or foreign change', () => {
   const { start, created, deleted } = changes()
   const wrong = (
     pick: (items: ReturnType<typeof changes>['items']) => readonly WatchItem[],
@@ -104,13 +104,13 @@ test('A missing, repeated, disordered or foreign change is found', () => {
   assert.ok(created < deleted)
 })
 
-test('A bookmark before the changes that it claims to include is found', () => {
+test('finds a bookmark before the changes that it claims to include', () => {
   const { world, start, updated } = changes()
   watch(world, start).saw(batch(updated))
   assert.deepEqual(world.broken, ['watches deliver exactly the changes, in order'])
 })
 
-test('A version that goes back, or that does not exist yet, is found', () => {
+test('finds a version that goes back, or that does not exist yet,', () => {
   const { world, start, created, deleted, items } = changes()
   const check = watch(world, start)
   check.saw(batch(deleted, ...items))
@@ -120,14 +120,14 @@ test('A version that goes back, or that does not exist yet, is found', () => {
   assert.equal(world.broken[1], 'watch versions are true')
 })
 
-test('A batch that ends inside a transaction is found', () => {
+test('finds a batch that ends inside a transaction', () => {
   const { world, start, items } = changes()
   const [first] = items
   watch(world, start).saw({ items: [first], version: first.stored.version })
   assert.ok(world.broken.includes('watches deliver whole transactions'))
 })
 
-test('A wrong previous state, type or last state is found', () => {
+test('finds a wrong previous state, type or last state', () => {
   const { start, updated, deleted, created } = changes()
   const guarantee = 'watches deliver true states'
   {
@@ -155,7 +155,7 @@ test('A wrong previous state, type or last state is found', () => {
   }
 })
 
-test('A watch may end as compacted after a compaction or a reload, and not otherwise', () => {
+test('finds a watch that ends as compacted without a compaction or a reload', () => {
   const { world, start } = changes()
   watch(world, start).failed(compacted, 2, false)
   assert.deepEqual(world.violations, [])
@@ -167,7 +167,7 @@ test('A watch may end as compacted after a compaction or a reload, and not other
   assert.equal(world.violations.length, 1)
 })
 
-test('A watch neither ends by itself nor fails in a calm world', () => {
+test('finds a watch that ends by itself, or fails in a calm world', () => {
   const unavailable = failureOf(new StorageError({ kind: 'unavailable', message: 'gone' }))
   const { world, start } = changes()
   watch(world, start).failed(unavailable, 1, false)
@@ -179,7 +179,7 @@ test('A watch neither ends by itself nor fails in a calm world', () => {
   assert.deepEqual(other.world.broken, ['watches stay open'])
 })
 
-test('A watch from a future version gets what follows that version', () => {
+test('accepts a watch from a future version that gets what follows that version', () => {
   const world = new FakeWorld()
   const check = watch(world, stateVersion(world.revision + 1))
   world.created('a/one')
@@ -188,7 +188,7 @@ test('A watch from a future version gets what follows that version', () => {
   assert.deepEqual(world.violations, [])
 })
 
-test('In a calm world a watch that stops delivering is found, a stalled client is not', () => {
+test('finds a watch that stops delivering in a calm world, and accepts a stalled client', () => {
   const world = new FakeWorld()
   world.calmSince = 0
   world.pass(60_000)
@@ -203,7 +203,7 @@ test('In a calm world a watch that stops delivering is found, a stalled client i
   assert.ok(check.isPulled)
 })
 
-test('In a calm world a request for progress without a reply is found', () => {
+test('finds a request for progress without a reply in a calm world', () => {
   const world = new FakeWorld()
   world.calmSince = 0
   const check = watch(world, stateVersion(world.revision), 'quiet')

@@ -1,20 +1,17 @@
 /** A world of a few lines, in which tests decide what etcd commits and what clients are told. */
 
 import type { EventKey, StoredEvent } from '../../../src/storage/storage.ts'
-import { Random } from '../../nightly/chaos/traffic/random.ts'
 import type { Change, Cluster } from '../../simulation/etcd/contract.ts'
-import { Checks } from '../../simulation/invariants/checks.ts'
-import { stateVersion, versionOf } from '../../simulation/invariants/stored-text.ts'
 import { Scheduler } from '../../simulation/kernel/scheduler.ts'
-import type { PolicyStep } from '../../simulation/retention/policy-plan.ts'
-import { PolicyReign } from '../../simulation/retention/policy-reign.ts'
-import { storedBody } from '../../simulation/workload/bodies.ts'
-import type {
-  ClientWorld,
-  ReplicaParts,
-  SimulatedReplica,
-} from '../../simulation/workload/contract.ts'
-import { keyOf } from '../../simulation/workload/key-space.ts'
+import { Random } from '../../support/random.ts'
+import { Checks } from '../../worlds/checker/checks.ts'
+import { immediately, type Journal } from '../../worlds/checker/journal.ts'
+import { stateVersion, versionOf } from '../../worlds/checker/stored-text.ts'
+import type { PolicyStep } from '../../worlds/retention/policy-plan.ts'
+import { PolicyReign } from '../../worlds/retention/policy-reign.ts'
+import { storedBody } from '../../worlds/workload/bodies.ts'
+import type { ClientWorld, ReplicaParts, WorldReplica } from '../../worlds/workload/contract.ts'
+import { keyOf } from '../../worlds/workload/key-space.ts'
 
 const root = '/tidings/events/local/'
 const uniform = [{ at: 0, policy: { rules: [], budgets: [], lifetime: 60_000 } }]
@@ -39,9 +36,11 @@ export class FakeWorld implements ClientWorld {
     compactionIntervalMs: 60_000,
     driftMax: 0,
     historyChangesMax: 100,
+    stallMsMax: 1_000,
   }
+  readonly journal: Journal
   readonly policies: PolicyReign
-  readonly replicas: SimulatedReplica[] = []
+  readonly replicas: WorldReplica[] = []
   readonly stats: FakeStats = {
     version: stateVersion(1),
     initializations: 1,
@@ -60,7 +59,8 @@ export class FakeWorld implements ClientWorld {
   readonly #scheduler = new Scheduler()
   readonly #onEnd: ((replica: number, incarnation: number) => void)[] = []
 
-  constructor(policies: readonly PolicyStep[] = uniform) {
+  constructor(policies: readonly PolicyStep[] = uniform, journal: Journal = immediately) {
+    this.journal = journal
     this.policies = new PolicyReign(policies, () => this.now())
     this.checks = new Checks(this)
     const world = this
@@ -77,9 +77,8 @@ export class FakeWorld implements ClientWorld {
     this.checks.start()
   }
 
-  #replica(index: number): SimulatedReplica & { incarnation: number } {
+  #replica(index: number): WorldReplica & { incarnation: number } {
     const storage = {
-      stats: () => this.stats,
       // Resolves at once: time must not pass before the reply.
       list: () => ({
         // biome-ignore lint/suspicious/noThenProperty: it stands for a promise.
@@ -87,7 +86,9 @@ export class FakeWorld implements ClientWorld {
           onPage({ items: [], version: this.stats.version, more: false, remaining: 0 }),
       }),
     }
-    const parts = { storage, waitingWrites: () => this.waiting } as unknown as ReplicaParts
+    const stats = () => this.stats
+    const waitingWrites = () => this.waiting
+    const parts = { storage, stats, waitingWrites } as unknown as ReplicaParts
     return { index, incarnation: 1, parts, after: (ms, work) => this.after(ms, work) }
   }
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StorageError } from '../../../src/storage/errors.ts'
-import { failureOf } from '../../simulation/invariants/failures.ts'
-import { versionOf } from '../../simulation/invariants/stored-text.ts'
-import type { Verb, WriteOperation } from '../../simulation/invariants/write-operation.ts'
+import { failureOf } from '../../worlds/checker/failures.ts'
+import { versionOf } from '../../worlds/checker/stored-text.ts'
+import type { Verb, WriteOperation } from '../../worlds/checker/write-operation.ts'
 import { FakeWorld, stored, value } from './invariants-world.fixture.ts'
 
 function begin(world: FakeWorld, verb: Verb, path: string): WriteOperation {
@@ -14,7 +14,7 @@ function refused(kind: 'unavailable' | 'timeout') {
   return failureOf(new StorageError({ kind, message: kind }))
 }
 
-test('Writes that are committed as acknowledged are no violation', () => {
+test('accepts writes that are committed as acknowledged', () => {
   const world = new FakeWorld()
   const first = world.created('a/one')
   world.created('a/two')
@@ -25,14 +25,14 @@ test('Writes that are committed as acknowledged are no violation', () => {
   assert.equal(world.checks.writes.pendingCount, 0)
 })
 
-test('An acknowledged write that was not committed is found', () => {
+test('finds an acknowledged write that was not committed', () => {
   const world = new FakeWorld()
   const operation = begin(world, 'create', 'a/one')
   world.checks.writes.acknowledged(operation, stored('a/one', operation.id, 5_000))
   assert.deepEqual(world.broken, ['acknowledged writes are committed'])
 })
 
-test('An acknowledgement with the version of another write is found', () => {
+test('finds an acknowledgement with the version of another write', () => {
   const world = new FakeWorld()
   const one = begin(world, 'create', 'a/one')
   const two = begin(world, 'create', 'a/two')
@@ -42,7 +42,7 @@ test('An acknowledgement with the version of another write is found', () => {
   assert.deepEqual(world.broken, ['acknowledged writes are committed'])
 })
 
-test('An acknowledgement with other bytes is found', () => {
+test('finds an acknowledgement with other bytes', () => {
   const world = new FakeWorld()
   const one = begin(world, 'create', 'a/one')
   const version = versionOf(world.commit(['a/one', one.id]), 0)
@@ -50,7 +50,7 @@ test('An acknowledgement with other bytes is found', () => {
   assert.deepEqual(world.broken, ['acknowledged writes are committed'])
 })
 
-test('A refused write that was committed before its refusal is found', () => {
+test('finds a refused write that was committed before its refusal', () => {
   const world = new FakeWorld()
   const one = begin(world, 'create', 'a/one')
   world.commit(['a/one', one.id])
@@ -58,7 +58,7 @@ test('A refused write that was committed before its refusal is found', () => {
   assert.deepEqual(world.broken, ['refused writes are never applied'])
 })
 
-test('A refused write that is committed later is found', () => {
+test('finds a refused write that is committed later', () => {
   const world = new FakeWorld()
   const one = begin(world, 'create', 'a/one')
   world.checks.writes.failed(one, refused('unavailable'))
@@ -66,7 +66,7 @@ test('A refused write that is committed later is found', () => {
   assert.deepEqual(world.broken, ['refused writes are never applied'])
 })
 
-test('A write with an unknown outcome may be committed once, but not twice', () => {
+test('accepts one commit of a write with an unknown outcome, and finds a second', () => {
   const world = new FakeWorld()
   const one = begin(world, 'create', 'a/one')
   world.checks.writes.failed(one, refused('timeout'))
@@ -77,7 +77,7 @@ test('A write with an unknown outcome may be committed once, but not twice', () 
   assert.deepEqual(world.broken, ['refused writes are never applied'])
 })
 
-test('An open write that is committed twice is found', () => {
+test('finds an open write that is committed twice', () => {
   const world = new FakeWorld()
   const one = begin(world, 'update', 'a/one')
   world.commit(['a/one', one.id])
@@ -85,7 +85,7 @@ test('An open write that is committed twice is found', () => {
   assert.deepEqual(world.broken, ['a write is applied at most once'])
 })
 
-test('Writes of a process that has ended have an unknown outcome', () => {
+test('treats the writes of an ended process as unknown', () => {
   const world = new FakeWorld()
   const one = begin(world, 'create', 'a/one')
   begin(world, 'create', 'a/two')
@@ -95,7 +95,7 @@ test('Writes of a process that has ended have an unknown outcome', () => {
   assert.equal(one.isOpen, false)
 })
 
-test('An update that replaces another state than it was decided on is found', () => {
+test('finds an update that replaces another state than it was decided on', () => {
   const world = new FakeWorld()
   const first = world.created('a/one')
   const update = begin(world, 'update', 'a/one')
@@ -108,7 +108,7 @@ test('An update that replaces another state than it was decided on is found', ()
   assert.deepEqual(world.broken, ['no lost updates'])
 })
 
-test('A create that overwrites an event is found', () => {
+test('finds a create that overwrites an event', () => {
   const world = new FakeWorld()
   world.created('a/one')
   const again = begin(world, 'create', 'a/one')
@@ -116,7 +116,7 @@ test('A create that overwrites an event is found', () => {
   assert.deepEqual(world.broken, ['no lost updates'])
 })
 
-test('Two changes of a revision with the same index are found', () => {
+test('finds two changes of a revision with the same index', () => {
   const world = new FakeWorld()
   const one = begin(world, 'create', 'a/one')
   const two = begin(world, 'create', 'a/two')
@@ -127,7 +127,7 @@ test('Two changes of a revision with the same index are found', () => {
   assert.deepEqual(world.broken, ['unique versions'])
 })
 
-test('A delete that no client decided on is found before the event is due, and fine after', () => {
+test('finds a delete that no client decided on, and accepts it once the event is due', () => {
   const world = new FakeWorld()
   world.created('a/one')
   world.created('a/two')
@@ -139,7 +139,7 @@ test('A delete that no client decided on is found before the event is due, and f
   assert.equal(world.violations.length, 1)
 })
 
-test('A refused delete of which only it can have been the cause is found', () => {
+test('finds a refused delete that nobody else can have made', () => {
   const world = new FakeWorld()
   const first = world.created('a/one')
   const remove = begin(world, 'delete', 'a/one')
@@ -149,7 +149,7 @@ test('A refused delete of which only it can have been the cause is found', () =>
   assert.deepEqual(world.broken, ['refused writes are never applied'])
 })
 
-test('One of two deletes may be refused, but not both acknowledged', () => {
+test('accepts that one of two deletes is refused, and finds two that are acknowledged', () => {
   for (const isSecondRefused of [true, false]) {
     const world = new FakeWorld()
     const first = world.created('a/one')
@@ -165,7 +165,7 @@ test('One of two deletes may be refused, but not both acknowledged', () => {
   }
 })
 
-test('A delete with the wrong version is found', () => {
+test('finds a delete with the wrong version', () => {
   const world = new FakeWorld()
   const first = world.created('a/one')
   const remove = begin(world, 'delete', 'a/one')

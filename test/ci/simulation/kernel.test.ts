@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Random } from '../../nightly/chaos/traffic/random.ts'
 import { currentProcess, inTask, runAs, runWorld } from '../../simulation/kernel/current.ts'
 import { SimulatedProcess } from '../../simulation/kernel/process.ts'
 import { Scheduler } from '../../simulation/kernel/scheduler.ts'
+import { Random } from '../../support/random.ts'
 
 function makeProcess(scheduler: Scheduler, options: { rate?: number } = {}): SimulatedProcess {
   const { rate = 1 } = options

@@ -15,7 +15,7 @@ const root = new URL('../../../', import.meta.url)
 /** The limit that the simulation promises, for both searches together. */
 const secondsMax = 55
 
-test('each planted fault changes one place of each file, which can still be parsed', () => {
+test('changes one place of a file with each planted fault, so that it can still be parsed', () => {
   const wrong: string[] = []
   for (const { name, patches } of plantedFaults) {
     for (const [file, changes] of Map.groupBy(patches, (patch) => patch.file)) {
@@ -29,7 +29,7 @@ test('each planted fault changes one place of each file, which can still be pars
   assert.deepEqual(wrong, [])
 })
 
-test('planted faults have different names, and each blind spot is one of them', () => {
+test('gives each planted fault a name of its own, and each blind spot the name of a fault', () => {
   const names = plantedFaults.map(({ name }) => name)
   assert.deepEqual([...new Set(names)], names)
   assert.deepEqual(
@@ -38,9 +38,9 @@ test('planted faults have different names, and each blind spot is one of them', 
   )
 })
 
-test('the simulation finds the known defects', () => finds(knownDefects))
+test('finds the known defects', () => finds(knownDefects))
 
-test('the simulation of a mirror finds a missing fence and a wrong rule for a new uid', () => {
+test('finds a missing fence and a wrong rule for a new uid in a mirror', () => {
   const names = ['mirror-writes-unfenced', 'mirror-keeps-the-first-uid']
   return finds(mirrorFaults.filter(({ name }) => names.includes(name)))
 })

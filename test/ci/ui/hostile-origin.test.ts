@@ -61,7 +61,7 @@ test('page: other origins cannot use the API with the credentials of a visitor',
   const authority = await ClientAuthority.create('people')
   await writeFile(join(folder, 'ca.crt'), authority.cert)
   await using server = await PageServer.start([`--client-ca-file=${join(folder, 'ca.crt')}`])
-  await server.tell([{ minutesAgo: 5, reason: 'Kept', object: 'Pod/web-0', note: 'still here' }])
+  await server.write([{ minutesAgo: 5, reason: 'Kept', object: 'Pod/web-0', note: 'still here' }])
   const hostile = http.createServer((_request, response) => {
     response.setHeader('content-type', 'text/html').end('<!doctype html><body>hostile</body>')
   })
@@ -75,6 +75,8 @@ test('page: other origins cannot use the API with the credentials of a visitor',
     await using opened = await browser.open(server.base, { certificate })
     // The visitor is signed in, so an attempt that reached the API would have all permissions.
     await opened.page.getByText('still here').waitFor()
+    // The browser reports every attempt that is refused.
+    opened.allowProblems(/./)
     const { page } = opened
     await page.goto(`http://127.0.0.1:${(hostile.address() as AddressInfo).port}/`)
     const navigated = (path: string): Promise<{ status(): number }> =>

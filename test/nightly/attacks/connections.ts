@@ -117,7 +117,7 @@ function longHttp2Responses({ port, scaled }: Target): Promise<Mounted> {
   })
 }
 
-/** As many requests as a connection may have in flight, sent at once; no response is read. */
+/** Sends as many requests at once as a connection may have in flight, and reads no response. */
 function pipelined({ port, scaled }: Target): Promise<Mounted> {
   return fleet({ size: scaled(200), group: 1, pauseMs: 20 }, async () => {
     const socket = await openTls(port, HTTP1)

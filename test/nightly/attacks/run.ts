@@ -1,6 +1,6 @@
 /**
  * Every attack at full size, or those whose names contain the words given:
- *   npm run test:attacks [words]
+ *   npm test -- attacks [words]
  * Exits with 1 when the server ends, memory grows too much, a probe or a request of another user
  * fails, or their p99 latency is more than three times that of quiet periods.
  */

@@ -18,7 +18,7 @@ const NO_WINDOW = frame(FRAME.settings, 0, 0, Buffer.from([0, 4, 0, 0, 0, 0]))
 /** The newest entry of the dynamic table of HPACK. */
 const NEWEST = Buffer.from([0x80 | 62])
 const ENTRY_BYTES = 4000
-/** As often as fits into the headers that a request may have. */
+/** As many references as fit into the headers of a request. */
 const REFERENCES = 31
 const CONNECTIONS = 100
 const STREAMS = 100
@@ -168,7 +168,7 @@ function selectors(bytes: number): Attack['run'] {
     )
 }
 
-/** With the maximum number of values, so that its length is what counts. */
+/** Makes a selector with the maximum number of values, so that its length is what counts. */
 function selector(own: string, bytes: number): string {
   const values = [own]
   for (let n = 0, length = 0; length < bytes; n++) {

@@ -1,22 +1,20 @@
 /**
- * npm run test:chaos -- [--seed N] [--operations N] [--faults N] [--watchers N] [--storage NAME]
+ * npm test -- chaos [--seed N] [--operations N] [--faults N] [--watchers N] [--storage NAME]
  *                       [--scenario NAME | regression | planted]
  *
- * Three replicas and three etcd members under load and faults, checked against a model. Exits with
- * 1 when a promise was broken; the evidence is then in .cache/chaos/.
+ * Three replicas and three etcd members under load and faults, checked against the history of etcd.
+ * Exits with 1 when a promise was broken; the evidence is then in .cache/chaos/.
  *
  * Runs in its own network namespace, for which it starts itself again: members are cut off from
  * each other without touching the machine's network, and nothing is left behind.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { argv, execPath, exit, getuid, stdout } from 'node:process'
+import { argv, execPath, exit, getuid } from 'node:process'
 import { parseArgs } from 'node:util'
-import { type Report, runScenario } from './scenarios/run-scenario.ts'
-import { exploratory, fullSize, planted, regression, type Scenario } from './scenarios/scenarios.ts'
+import { print, saveEvidence, wholeNumber } from '../../worlds/campaign.ts'
+import { type Report, runScenario } from './run-scenario.ts'
+import { exploratory, fullSize, planted, regression, type Scenario } from './scenarios.ts'
 
-const evidenceFolder = join(import.meta.dirname, '../../../.cache/chaos')
 const violationsShown = 20
 
 const { values: given } = parseArgs({
@@ -25,7 +23,6 @@ const { values: given } = parseArgs({
     operations: { type: 'string' },
     faults: { type: 'string' },
     watchers: { type: 'string' },
-    keys: { type: 'string' },
     storage: { type: 'string' },
     scenario: { type: 'string' },
     /** Set when it starts itself again. */
@@ -52,31 +49,24 @@ function chooseScenarios(): readonly Scenario[] {
     return named
   }
   const size = {
-    operations: count(given.operations) ?? fullSize.operations,
-    faults: count(given.faults) ?? fullSize.faults,
-    watchers: count(given.watchers) ?? fullSize.watchers,
-    keys: count(given.keys) ?? fullSize.keys,
+    operations: wholeNumber(given.operations) ?? fullSize.operations,
+    faults: wholeNumber(given.faults) ?? fullSize.faults,
+    watchers: wholeNumber(given.watchers) ?? fullSize.watchers,
   }
-  const seed = count(given.seed) ?? Math.floor(Math.random() * 2 ** 31)
+  const seed = wholeNumber(given.seed) ?? Math.floor(Math.random() * 2 ** 31)
   return [exploratory(size, seed, given.storage ?? 'etcd')]
-}
-
-function count(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  if (!/^\d{1,10}$/.test(text)) throw new Error(`not a number: ${text}`)
-  return Number(text)
 }
 
 /** Returns the exit code. */
 async function runAll(scenarios: readonly Scenario[]): Promise<number> {
   let isBroken = false
   for (const scenario of scenarios) {
-    say(`${scenario.name}: seed ${scenario.seed}, ${JSON.stringify(scenario)}`)
+    print(`${scenario.name}: seed ${scenario.seed}, ${JSON.stringify(scenario)}`)
     const startedAt = performance.now()
     const report = await runScenario(scenario, (line) =>
-      say(`${seconds(performance.now() - startedAt)}: ${line}`),
+      print(`${seconds(performance.now() - startedAt)}: ${line}`),
     )
-    tell(report)
+    printReport(report)
     if (isInOrder(scenario, report)) continue
     isBroken = true
     keepEvidence(scenario, report)
@@ -86,45 +76,36 @@ async function runAll(scenarios: readonly Scenario[]): Promise<number> {
 
 function isInOrder({ finds }: Scenario, { violations }: Report): boolean {
   if (finds === undefined) return violations.length === 0
-  const found = finds.filter((wanted) => violations.some(({ kind }) => kind === wanted))
+  const found = finds.filter((wanted) => violations.some(({ guarantee }) => guarantee === wanted))
   const isFound = found.length > 0
-  say(isFound ? `found as expected: ${found.join(', ')}` : `not found: ${finds.join(', ')}`)
+  print(isFound ? `found as expected: ${found.join(', ')}` : `not found: ${finds.join(', ')}`)
   return isFound
 }
 
-function tell({ record, watches, changes, faults, violations, tookMs }: Report): void {
-  const segments = watches.flatMap((watch) => watch.segments)
-  const heard = segments.reduce((sum, segment) => sum + segment.heard.length, 0)
-  const sum = [...record.counts.values()].reduce((total, number) => total + number, 0)
-  say(`operations: ${sum}`)
-  for (const [outcome, number] of [...record.counts].sort()) say(`  ${outcome}: ${number}`)
-  const revisions = new Set(changes.map(({ revision }) => revision)).size
-  say(`changes in etcd: ${changes.length} in ${revisions} transactions`)
-  say(`faults: ${faults.length}`)
-  say(
-    `watchers: ${watches.length}, ${segments.length} watches, ${heard} changes and batches received`,
-  )
-  say(`took: ${seconds(tookMs.run)} to run, ${seconds(tookMs.check)} to check`)
-  say(`violations: ${violations.length}`)
-  for (const { kind, message } of violations.slice(0, violationsShown)) say(`  ${kind}: ${message}`)
+function printReport({ outcomes, commits, faults, violations, tookMs }: Report): void {
+  const sum = [...outcomes.values()].reduce((total, number) => total + number, 0)
+  print(`operations: ${sum}`)
+  for (const [outcome, number] of [...outcomes].sort()) print(`  ${outcome}: ${number}`)
+  const changes = commits.reduce((total, commit) => total + commit.changes.length, 0)
+  print(`changes in etcd: ${changes} in ${commits.length} transactions`)
+  print(`faults: ${faults.length}`)
+  print(`took: ${seconds(tookMs.run)} to run, ${seconds(tookMs.check)} to check`)
+  print(`violations: ${violations.length}`)
+  for (const { guarantee, what, evidence } of violations.slice(0, violationsShown)) {
+    print(`  ${guarantee}: ${what}`)
+    for (const line of evidence) print(`    ${line}`)
+  }
 }
 
 function keepEvidence(scenario: Scenario, report: Report): void {
-  const { record, changes, faults, violations, watches } = report
-  const file = join(evidenceFolder, `${scenario.name}-${scenario.seed}-${Date.now()}.json`)
-  const { operations, oldReads } = record
-  const evidence = { scenario, violations, faults, operations, oldReads, changes, watches }
-  const mapsAsObjects = (_: string, value: unknown): unknown =>
-    value instanceof Map ? Object.fromEntries(value) : value
-  mkdirSync(evidenceFolder, { recursive: true })
-  writeFileSync(file, JSON.stringify(evidence, mapsAsObjects))
-  say(`the history is in ${file}`)
+  const { commits, faults, violations, lines } = report
+  const changes = commits.flatMap(({ revision, changes: all }) =>
+    all.map(({ type, key, value }) => `${revision} ${type} ${key} ${value}`),
+  )
+  const evidence = { scenario, violations, faults, changes, lines }
+  saveEvidence('chaos', `${scenario.name}-${scenario.seed}`, evidence)
 }
 
 function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`
-}
-
-function say(line: string): void {
-  stdout.write(`${line}\n`)
 }

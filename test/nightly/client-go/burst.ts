@@ -23,7 +23,7 @@ export interface BurstSize {
 /** Many real recorders, which write to the server at a port. */
 export class Burst {
   readonly done: Promise<BurstReport>
-  /** Until the recorders have been given their last event. */
+  /** True until the recorders have been given their last event. */
   isWriting = true
 
   constructor(port: number, size: BurstSize) {

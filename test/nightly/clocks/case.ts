@@ -8,18 +8,18 @@ import { AgeWatcher, type Verdict } from './watcher.ts'
 export interface ClockCase {
   /** The final error of the clock, or its speed. */
   readonly offset: string
-  /** From its start on, by a jump, or gradually. */
+  /** How the clock becomes wrong: before the start, by a jump, or gradually. */
   readonly manner: 'start' | 'jump' | 'drift'
-  /** Whether the replica with the wrong clock is the leader at that time, or only serves writes. */
+  /** What the replica with the wrong clock does at that time: sweep, or only serve writes. */
   readonly role: 'sweeper' | 'writer'
   readonly kill: 'none' | 'sweeper' | 'all'
-  /** Whether its monotonic clock is wrong too. */
+  /** The monotonic clock is wrong too. */
   readonly fakesMonotonic?: true
 }
 
 export interface CaseTimes {
   readonly ttlMs: number
-  /** For how long events are written. */
+  /** How long events are written. */
   readonly writeMs: number
   /** How early an event may be deleted. */
   readonly earlyMsMax: number

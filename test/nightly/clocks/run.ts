@@ -6,6 +6,7 @@
  * first argument says, 4 by default. With a second argument, only the cases whose line begins with
  * it, such as `start +1d`. Prints a line for each case; exits with 1 when one of them fails.
  */
+import { print, row } from '../../worlds/campaign.ts'
 import { type CaseResult, type ClockCase, runCase } from './case.ts'
 
 const TIMES = { ttlMs: 45_000, writeMs: 40_000, earlyMsMax: 10_000 }
@@ -31,11 +32,20 @@ for (const role of ['sweeper', 'writer'] as const) {
   cases.push({ offset: '+1d', manner: 'jump', role, kill: 'none', fakesMonotonic: true })
 }
 
-const ROW = [8, 12, 9, 9, 8, 9, 9, 9, 9]
+const WIDTHS = [8, 12, 9, 9, 8, 9, 9, 9, 9]
 const startedAt = performance.now()
-print(
-  row(['clock', 'offset', 'replica', 'killed', 'events', 'early s', 'late s', 'terms', 'lines']),
-)
+const HEAD = [
+  'clock',
+  'offset',
+  'replica',
+  'killed',
+  'events',
+  'early s',
+  'late s',
+  'terms',
+  'lines',
+]
+print(row(HEAD, WIDTHS))
 let wrong = 0
 const begins = process.argv[3] ?? ''
 const waiting = cases.filter((each) => nameOf(each).join(' ').startsWith(begins))
@@ -56,13 +66,13 @@ function show(clockCase: ClockCase, result: CaseResult | string): void {
   const name = nameOf(clockCase)
   if (typeof result === 'string') {
     wrong++
-    print(`${row(name)} FAILED: ${result}`)
+    print(`${row(name, WIDTHS)} FAILED: ${result}`)
     return
   }
   const { written, earlyMs, lateMs, wrongTerms, warnings } = result
   const figures = [written, earlyMs / 1000, lateMs / 1000, wrongTerms, warnings]
   if (result.wrong.length > 0) wrong++
-  print(`${row([...name, ...figures.map(String)])} ${result.wrong.join(', ') || 'ok'}`)
+  print(`${row([...name, ...figures], WIDTHS)} ${result.wrong.join(', ') || 'ok'}`)
 }
 
 /** The star: its monotonic clock jumps as well. */
@@ -73,12 +83,4 @@ function nameOf({ manner, offset, role, kill, fakesMonotonic }: ClockCase): read
 /** Two hours and a day differ only when the clock is wrong from the start. */
 function isRepetition(offset: string, kill: ClockCase['kill']): boolean {
   return offset.endsWith('2h') && kill === 'sweeper'
-}
-
-function row(cells: readonly string[]): string {
-  return cells.map((cell, at) => cell.padEnd(ROW[at] ?? 0)).join(' ')
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
 }

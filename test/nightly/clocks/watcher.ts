@@ -1,4 +1,4 @@
-import { EtcdClient, prefixEnd } from '../../../src/etcd/client.ts'
+import { EtcdFollower } from '../../worlds/etcd-follower.ts'
 
 /** What happened to the events, in true time. */
 export interface Verdict {
@@ -13,21 +13,27 @@ export interface Verdict {
 
 /** Follows events in etcd by the correct clock, that of the test. */
 export class AgeWatcher implements AsyncDisposable {
-  readonly #client: EtcdClient
+  readonly #follower: EtcdFollower
   readonly #ttlMs: number
-  readonly #ending = new AbortController()
-  readonly #running: Promise<void>
   readonly #writtenAt = new Map<string, number>()
   /** When each deleted event was due, and when it was deleted. */
   readonly #ends: { readonly dueAt: number; readonly at: number }[] = []
   #written = 0
-  /** Until then no replica ran that could have deleted anything. */
+  /** Before this time no replica ran that could have deleted anything. */
   #upAt = 0
 
   constructor(endpoints: readonly string[], prefix: string, ttlMs: number) {
-    this.#client = new EtcdClient({ endpoints, defaultTimeoutMs: 10_000 })
+    const folder = `${prefix}/events/`
     this.#ttlMs = ttlMs
-    this.#running = this.#follow(Buffer.from(`${prefix}/events/`))
+    this.#follower = new EtcdFollower({
+      endpoints,
+      folder,
+      onChange: ({ type, kv }) => {
+        const name = kv.key.toString()
+        // The mark by which replicas recognise the history is not an event.
+        if (name !== folder) this.#see(type, name)
+      },
+    })
   }
 
   /** All replicas were down until now: events that became due before count as due now. */
@@ -54,17 +60,6 @@ export class AgeWatcher implements AsyncDisposable {
     return at - (at < this.#upAt ? dueAt : Math.max(dueAt, this.#upAt))
   }
 
-  async #follow(key: Buffer): Promise<void> {
-    const { signal } = this.#ending
-    const request = { key, rangeEnd: prefixEnd(key), startRevision: 1, signal }
-    for await (const { events } of this.#client.watch(request)) {
-      for (const { type, kv } of events) {
-        // The mark by which replicas recognise the history is not an event.
-        if (!kv.key.equals(key)) this.#see(type, kv.key.toString())
-      }
-    }
-  }
-
   #see(type: 'put' | 'delete', name: string): void {
     const now = performance.now()
     if (type === 'put') {
@@ -77,9 +72,7 @@ export class AgeWatcher implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#ending.abort()
-    await this.#running
-    this.#client.close()
+    await this.#follower[Symbol.asyncDispose]()
   }
 }
 

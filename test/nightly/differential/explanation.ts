@@ -78,7 +78,7 @@ const PARTS: readonly KnownPart[] = [
   },
 ]
 
-/** For one event it does not matter whether it was sent alone or in the row of a table. */
+/** Explains an event, whether it was sent alone or in the row of a table. */
 export function explanationOf(found: Found): string | undefined {
   const places = found.places.map((place) =>
     place.replace(/^\.content\.rows\[0\]\.object\./, '.content.'),
@@ -98,14 +98,14 @@ function rowOf(found: Found): string | undefined {
   return places.length === 0 ? part.row : rowOf({ ...without(part, found), places })
 }
 
-/** For an event that differs in several places, each for its own reason. */
+/** Explains an event that differs in several places, each for its own reason. */
 function rowOfEach(found: Found): string | undefined {
   if (!isDone(found.ours) || !isDone(found.theirs) || found.places.length < 2) return undefined
   const rows = found.places.map((place) => rowOf({ ...found, places: [place] }))
   return rows.includes(undefined) ? undefined : rows[0]
 }
 
-/** As if the part were the same in both responses. */
+/** Makes the part the same in both responses. */
 function without({ places }: KnownPart, { theirs, ...found }: Found): Found {
   const { warning } = places.test('.warning: ') ? found.ours : theirs
   return { ...found, theirs: { ...theirs, warning } }

@@ -14,7 +14,7 @@ import { askOf, isChange, Memory, type Step } from './step.ts'
 
 /** Attempts to shrink a sequence before it is reported as it is. */
 const SHRINK_ATTEMPTS = 80
-/** For a watch that differed within its usual one second. */
+/** The length of a watch that differed within its usual second. */
 const WATCH_SECONDS_LONG = '6'
 
 export interface Difference {

@@ -1,5 +1,5 @@
 /**
- * KUBE_APISERVER=/path/to/kube-apiserver npm run test:differential -- [--seed N] [--requests N]
+ * KUBE_APISERVER=/path/to/kube-apiserver npm test -- differential [--seed N] [--requests N]
  *   [--verbs create,list] [--at N] [--parallel N] [--explain]
  *
  * Sends sequences of random requests to this server and to a real Kubernetes API server, and
@@ -32,13 +32,13 @@ const { values: given } = parseArgs({
 })
 const PLACES_SHOWN = 5
 const PROGRESS_REQUESTS = 20_000
-/** For each 100,000 requests. */
+/** Allowed per 100,000 requests. */
 const UNREPEATED_MAX = 5
 
 if (kubeApiserverBinary === '') {
   say('differential: did NOT run: KUBE_APISERVER is not set')
   say('Set it to the path of a kube-apiserver binary, version 1.36, and run this again:')
-  say('  KUBE_APISERVER=/path/to/kube-apiserver npm run test:differential')
+  say('  KUBE_APISERVER=/path/to/kube-apiserver npm test -- differential')
   say('Kubernetes publishes the binary with each release, among the server binaries.')
   exit(2)
 }
@@ -48,7 +48,7 @@ const requests = Number(given.requests)
 const verbs = given.verbs === undefined ? undefined : new Set(given.verbs.split(',').map(verbOf))
 
 const seen = new Map<string, number>()
-/** By row, then by signature. */
+/** Counts keyed by row, then by signature. */
 const known = new Map<string, Map<string, number>>()
 /**
  * Differences that did not appear when the sequence was repeated: caused by timing, most likely.

@@ -59,7 +59,7 @@ export function isAny(looks: readonly RegExp[], text: string): boolean {
   return looks.some((look) => look.test(text))
 }
 
-/** Of a tree, or of the lines of a YAML document. */
+/** The kind of a tree, or of the lines of a YAML document. */
 export function kindOf({ content }: Digest): string {
   if (isObject(content)) return String(content['kind'] ?? '')
   const lines = Array.isArray(content) ? content : []

@@ -177,7 +177,7 @@ function yamlMetadata(text: string): JsonObject {
   return { metadata: Object.fromEntries(members.map(([, name, value]) => [name, value])) }
 }
 
-/** Of the list, or of the one event in the response. */
+/** The metadata of the list, or of the one event in the response. */
 function metadataIn(tree: JsonObject, verb: Verb): JsonObject | undefined {
   if (tree['kind'] === 'Status') return undefined
   const rows = tree['kind'] === 'Table' && verb !== 'list' ? tree['rows'] : undefined
@@ -223,7 +223,7 @@ function bytesOf(body: Body, group: GroupName, memory: Memory): Buffer {
 
 const SHOWN_LENGTH_MAX = 900
 
-/** In one line, for a report. */
+/** Formats a step in one line, for a report. */
 export function shownStep(step: Step): string {
   const query = step.query.map(([name, value]) => `${name}=${value}`).join('&')
   const path = `${step.isOldWatch ? 'watch/' : ''}${step.group}/${step.at}${query && `?${query}`}`

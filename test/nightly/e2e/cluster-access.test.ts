@@ -64,7 +64,7 @@ describe('access to clusters', { timeout: 240_000 }, () => {
     return started
   }
 
-  /** As the master, who may see everything. */
+  /** Asks as the master, who may see everything. */
   async function ask(path: string, body?: object): Promise<Json> {
     const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
     const call = { path, headers: JSON_BODY, ...sent }

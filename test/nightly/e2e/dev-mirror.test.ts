@@ -28,7 +28,7 @@ describe('tidings dev --mirror', { skip: whyNot(RECORDED_WITH) }, () => {
     origin = await startDev()
     running.push(origin)
     originConfig = join(origin.folder, 'kubeconfig')
-    // As cloud providers write it: the token comes from a program.
+    // Cloud providers write it like this: the token comes from a program.
     const config = JSON.parse(await readFile(originConfig, 'utf8'))
     const { token } = config.users[0].user
     await writeFile(join(folder, 'plugin'), `#!/bin/sh\necho '{"status":{"token":"${token}"}}'\n`)

@@ -165,7 +165,7 @@ describe('an etcd with data of another program', { concurrency: 2 }, () => {
     assert.ok(await stranger.read('/tidings/events/local/default/web-0.1'))
     assert.deepEqual(await stranger.read(key), kubernetesValue)
     const line = await server.logged(
-      'Other programs keep keys in this etcd, and compactions remove their history too',
+      'Other programs store keys in this etcd; compaction removes their history too',
     )
     assert.deepEqual([line['etcdKey'], line['intervalSeconds']], [key, 300])
   })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { complaints, restore, type Scenario } from '../restore/restore.ts'
 
-/** From the matrix of `npm run test:restore`. */
+/** Some cases of the matrix of `npm test -- restore`. */
 const scenarios: readonly Scenario[] = [
   { activity: 'paused', isBumped: false, ahead: 0 },
   { activity: 'busy', isBumped: true, ahead: 1 },
@@ -17,7 +17,7 @@ describe('an etcd that is restored from a snapshot', () => {
       assert.deepEqual(complaints(report), [], report.examples.join('\n'))
       const [, lastOfFirst, met] = report.revisions
       assert.ok(met >= lastOfFirst, 'the revision alone would have shown the restore')
-      // With the flags etcd itself reports the followed revision as compacted.
+      // If the flags are set, etcd itself reports the followed revision as compacted.
       if (!isBumped) assert.equal(report.replicasEnded, 2)
     })
   }

@@ -20,7 +20,7 @@ import { type Answer, Tidings } from '../../support/tidings.ts'
 
 const MIB = 1024 * 1024
 const LIMIT_MIB = 256
-/** As the launcher, the chart and the image start it. */
+/** The environment in which the launcher, the chart and the image start it. */
 const ENV = {
   MALLOC_ARENA_MAX: '1',
   NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=8',

@@ -16,7 +16,7 @@ import {
   StoredBytes,
   USER_WEIGHT,
 } from '../../../src/registry/admission/stored-bytes.ts'
-import type { Random } from '../chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
 
 /** What was refused, and what was granted, to users within their share and to the others. */
 export interface Tally {
@@ -105,7 +105,7 @@ class SlotWorld {
   readonly #signal = new AbortController().signal
   /** The slots that each user holds or waits for. */
   readonly #asked = new Map<string, number>()
-  /** Whether a modest user was refused. */
+  /** A modest user was refused. */
   isUnfair = false
   #held: { readonly slot: Slot; readonly until: number; readonly give: () => void }[] = []
   #now = 0
@@ -230,7 +230,7 @@ class SpaceWorld {
     this.#charged = this.#charged.filter(({ until }) => until > this.#now)
   }
 
-  /** Whether the user stays within the share that it has in any case. */
+  /** Returns whether the user stays within its guaranteed share. */
   isModest(user: string, bytes: number): boolean {
     const own = this.#charged.filter((one) => one.user === user)
     return own.reduce((sum, one) => sum + one.bytes, bytes) <= this.#modestShare

@@ -1,9 +1,9 @@
 /**
  * Shares slots, CPU time and space for events among random users, a million steps in all:
- *   npm run test:fairness [-- steps [seed]]
+ *   npm test -- fairness [steps [seed]]
  * Exits with 1 when a user within its fair share is refused, and prints the seed of that world.
  */
-import { Random } from '../chaos/traffic/random.ts'
+import { Random } from '../../support/random.ts'
 import { playWorld, type Tally } from './model.ts'
 
 const STEPS_PER_WORLD = 10_000
@@ -17,7 +17,7 @@ for (let world = seed; total.steps < steps; world++) {
     const tally = await playWorld(new Random(world), Math.min(STEPS_PER_WORLD, steps))
     for (const name of Object.keys(total) as (keyof Tally)[]) total[name] += tally[name]
   } catch (error) {
-    process.stdout.write(`seed ${world}: npm run test:fairness -- ${STEPS_PER_WORLD} ${world}\n`)
+    process.stdout.write(`seed ${world}: npm test -- fairness ${STEPS_PER_WORLD} ${world}\n`)
     throw error
   }
 }

@@ -4,7 +4,7 @@
  */
 
 import { setTimeout } from 'node:timers/promises'
-import { Random } from '../chaos/traffic/random.ts'
+import { Random } from '../../support/random.ts'
 import { type GenerateOptions, inputAt } from './generators/generate.ts'
 import { HEAVY, heavyOf } from './generators/heavy.ts'
 import type { FuzzInput } from './input.ts'
@@ -21,7 +21,7 @@ const HOLD_MS_MAX = 50
 const HOLD_ATTEMPTS = 8
 /** Longer with each attempt, since other processes are busy for a while. */
 const HOLD_PAUSE_MS = 100
-/** In flight at once, so that writes share their transactions. */
+/** Requests in flight at once, so that writes share their transactions. */
 const UNDER_WAY_MAX = 128
 /** Sent in the same event-loop tick. */
 const TOGETHER = 16
@@ -107,7 +107,7 @@ export class Campaign {
     await this.#trial.withGreat(() => this.runAlone(input))
   }
 
-  /** With nothing else in flight, so that all of the measured time is its own. */
+  /** Runs an input with nothing else in flight, so that all of the measured time is its own. */
   async runAlone(input: FuzzInput): Promise<void> {
     await this.#settle(0)
     await this.#trial.prepare(input)

@@ -40,7 +40,7 @@ export class InProcess implements Target, AsyncDisposable {
     const group = eventsGroup(GROUP)
     const services = new Services([eventsServiceName(group)])
     services.install(
-      eventsService({ storage: engine.storage, group, eventBytesMax: options.maxEventBytes }),
+      eventsService({ ...engine.forClients, group, eventBytesMax: options.maxEventBytes }),
     )
     const handler = serve({
       runQueue: new RunQueue(),

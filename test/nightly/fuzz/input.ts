@@ -34,7 +34,7 @@ export function readInput(text: string): FuzzInput {
   return { ...input, body: Buffer.from(input.body, 'base64') }
 }
 
-/** In one line, however large it is. */
+/** Describes an input in one line, however large it is. */
 export function describeInput({ kind, about, method, target, body }: FuzzInput): string {
   const shown = target.length <= 200 ? target : `${target.slice(0, 200)}… (${target.length})`
   return `${kind}: ${about}: ${method} ${shown}, body of ${body.length} bytes`

@@ -25,7 +25,7 @@ interface Operation {
   readonly value?: Plain
 }
 
-/** As the API server does it: `replace` may add, a missing member reads as null. */
+/** Applies a JSON patch as the API server does: `replace` may add, a missing member reads as null. */
 export function modelJsonPatch(document: unknown, patch: unknown): unknown {
   if (!Array.isArray(patch)) throw new CannotPatch('no list')
   return (patch as (Operation | null)[]).reduce(modelOperation, structuredClone(document) as Plain)

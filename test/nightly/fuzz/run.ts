@@ -1,5 +1,5 @@
 /**
- * npm run fuzz -- [--seed N] [--count N] [--kind
+ * npm test -- fuzz [--seed N] [--count N] [--kind
  * body|patch|selector|token|query|yaml|accept|delete-options]
  *                 [--at N] [--input FILE] [--over in-process|socket|both]
  *                 [--light] [--slowest]

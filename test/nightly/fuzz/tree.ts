@@ -26,7 +26,7 @@ export class Raw {
   }
 }
 
-/** From plain values. */
+/** Makes a tree from plain values. */
 export function treeOf(value: unknown): Tree {
   if (Array.isArray(value)) return value.map(treeOf)
   if (typeof value !== 'object' || value === null) return value as Tree

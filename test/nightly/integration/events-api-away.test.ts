@@ -174,7 +174,7 @@ const outages: Readonly<Record<string, Outage>> = {
   },
 }
 
-/** In parallel, since most of the time is waiting. */
+/** These run in parallel, since they mostly wait. */
 describe('the API while etcd does not respond', { concurrency: true }, () => {
   for (const [name, outage] of Object.entries(outages)) {
     test(`${name}: requests are rejected soon, then at once; the cache serves; all recovers without help`, async (t) => {

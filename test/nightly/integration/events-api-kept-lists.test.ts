@@ -27,7 +27,7 @@ describe('lists from cached runs', () => {
     },
   })
 
-  /** In rotation: creates an event, deletes one, or annotates one. */
+  /** Creates, deletes or annotates an event, in rotation. */
   async function write(n: number): Promise<void> {
     const namespace = namespaces[n % namespaces.length] ?? ''
     const name = `e-${String((n * 7919) % 600).padStart(6, '0')}`

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CachedStorage } from '../../../src/cache/cached-storage.ts'
 import { EtcdClient } from '../../../src/etcd/client.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
 import { DEFAULT_RULE, RetentionPolicy } from '../../../src/retention/policy.ts'
+import type { RetentionStatus } from '../../../src/retention/retention.ts'
 import { Retention } from '../../../src/retention/retention.ts'
-import type { RetentionStatus } from '../../../src/retention/retention-options.ts'
 import { EtcdStorage } from '../../../src/storage/etcd/etcd-storage.ts'
 import { controlKey } from '../../../src/storage/etcd/keys.ts'
+import { CachedEventStorage } from '../../support/cached-event-storage.ts'
 import { eventually } from '../../support/eventually.ts'
 import { fillUp, makeRoom, startSmallEtcd } from '../../support/full-etcd.ts'
 import { eventBody, eventKey } from '../../support/stored-events.ts'
@@ -20,7 +20,7 @@ const leaseTtlSeconds = 2
 /** A replica without HTTP, for `await using`. */
 class SmallReplica implements AsyncDisposable {
   readonly client: EtcdClient
-  readonly storage: CachedStorage
+  readonly storage: CachedEventStorage
   readonly lines: string[] = []
   readonly #written: EtcdStorage
   readonly #retention: Retention
@@ -34,13 +34,13 @@ class SmallReplica implements AsyncDisposable {
     this.#written = new EtcdStorage({
       client,
       prefix,
-      recall: (key) => this.storage.recall(key),
       onCorrupt: (key) => assert.fail(`not an event: ${key}`),
     })
-    this.storage = new CachedStorage({ inner: this.#written, log: silentLog })
+    this.storage = new CachedEventStorage({ inner: this.#written, log: silentLog })
     this.#retention = new Retention({
       client,
       storage: this.storage,
+      deletes: this.storage,
       recall: (key) => this.storage.recall(key),
       prefix,
       replica,

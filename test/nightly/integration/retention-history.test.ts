@@ -196,6 +196,7 @@ describe('retention', { concurrency: true }, () => {
       return new Retention({
         client,
         storage,
+        deletes: storage,
         prefix,
         replica: `replica-${at}`,
         policy: RetentionPolicy.uniform(lifetimeMs),

@@ -16,7 +16,7 @@ import { eventBody, eventKey } from '../../support/stored-events.ts'
 const hour = 3_600_000
 /** A sweep each second, the note before it, and a busy machine. */
 const lateMsMax = 15_000
-/** On a busy machine, memory and responses show a change so much later. */
+/** How much later memory and responses may show a change on a busy machine. */
 const seenMs = 500
 
 /** The rules are called r0, r1 and so on. */

@@ -115,7 +115,7 @@ function assertApart(beliefs: readonly Belief[]): void {
   }
 }
 
-/** From the end of one leader's term to the beginning of the next. */
+/** The longest time from the end of one leader's term to the beginning of the next. */
 function longestGapMs(beliefs: readonly Belief[]): number {
   const sorted = beliefs.toSorted((a, b) => a.from - b.from)
   return Math.max(...sorted.slice(1).map((belief, at) => belief.from - (sorted[at]?.to ?? 0)))

@@ -3,8 +3,10 @@
  *   node test/nightly/integration/storage-cut-replies.test.ts 5000
  * cuts that many transactions; the test runner cuts fewer.
  */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { CountedWrites } from '../../../src/storage/counted-writes.ts'
 import { StorageError } from '../../../src/storage/errors.ts'
 import { revisionOf, type Version } from '../../../src/storage/resource-version.ts'
 import type { EventKey, EventWatch, StoredEvent, WatchItem } from '../../../src/storage/storage.ts'
@@ -60,28 +62,29 @@ async function cutOff(etcd: EtcdCluster, namespace: string): Promise<LaneResult>
   await using cutter = await ReplyCutter.start(etcd.endpoints[0] ?? '')
   await using direct = new Replica(etcd)
   await using history = new History(direct, namespace)
-  await using replica = new Replica(
-    { endpoints: [cutter.endpoint] },
-    { recall: (key) => history.current(key) },
-  )
+  await using replica = new Replica({ endpoints: [cutter.endpoint] })
+  const writes = new CountedWrites(replica.storage, (key) => {
+    const stored = history.current(key)
+    return stored && { stored, connectionMax: replica.client.newestConnection }
+  })
   const { signal } = new AbortController()
   const random = randomFrom(seed + Number(namespace.replace(/\D/g, '')))
   const attempts: Attempt[] = []
   const cutsPerLane = Math.ceil(cutsWanted / laneCount)
   const roundsMax = cutsPerLane * 3
   for (let round = 0; round < roundsMax && history.lost(attempts).size < cutsPerLane; round++) {
-    // Also makes sure that there is a connection to be cut.
+    // This read makes sure that there is a connection to cut.
     await replica.storage.currentVersion({ signal })
     await history.upToNow()
     const before = history.changes
     cutter.isHolding = true
-    const writes = Array.from({ length: 1 + Math.floor(random() * writesMax) }, () =>
-      attemptOne({ replica, namespace, attempts, random }),
+    const attempted = Array.from({ length: 1 + Math.floor(random() * writesMax) }, () =>
+      attemptOne({ writes, namespace, attempts, random }),
     )
     await history.past(() => history.changes > before, commitWaitMs)
     cutter.cut()
     cutter.isHolding = false
-    await Promise.all(writes)
+    await Promise.all(attempted)
     await history.upToNow()
   }
   assert.deepEqual(history.repeated(), [], 'applied twice')
@@ -98,18 +101,17 @@ async function cutOff(etcd: EtcdCluster, namespace: string): Promise<LaneResult>
 
 /** A random write to one of the keys, based on the last known state. */
 async function attemptOne(lane: {
-  readonly replica: Replica
+  readonly writes: CountedWrites
   readonly namespace: string
   readonly attempts: Attempt[]
   readonly random: () => number
 }): Promise<void> {
-  const { replica, namespace, attempts, random } = lane
+  const { writes, namespace, attempts, random } = lane
   const kind = (['create', 'update', 'delete'] as const)[Math.floor(random() * 3)] ?? 'create'
   const token = `${kind}-${attempts.length}`
   const key = eventKey(namespace, `e${Math.floor(random() * keyCount)}`)
   const attempt: Attempt = { kind, token, seen: new Set(), end: 'kept' }
   attempts.push(attempt)
-  const { storage } = replica
   const see = (current: StoredEvent | undefined) => {
     if (current !== undefined) attempt.seen.add(current.version)
     return eventBody(key, token)
@@ -117,10 +119,10 @@ async function attemptOne(lane: {
   try {
     const stored =
       kind === 'create'
-        ? await storage.create(key, eventBody(key, token))
+        ? await writes.create(key, eventBody(key, token))
         : kind === 'update'
-          ? await storage.update(key, see)
-          : await storage.delete(key, see)
+          ? await writes.update(key, see)
+          : await writes.delete(key, see)
     attempt.end = { version: stored.version }
   } catch (error) {
     assert.ok(error instanceof StorageError, String(error))
@@ -135,7 +137,7 @@ class History implements AsyncDisposable {
   readonly #end = new AbortController()
   readonly #watching: Promise<void>
   readonly #puts = new Map<string, Version[]>()
-  /** By the version of the state that was deleted. */
+  /** Keyed by the version of the state that was deleted. */
   readonly #deletes = new Map<Version, Version>()
   readonly #current = new Map<string, StoredEvent>()
   #lost = { counted: 0, revisions: new Set<number>() }

@@ -25,7 +25,7 @@ export const RECORDED_WITH = '1.36'
 /** The oldest release that must work. */
 export const OLDEST = '1.27'
 
-/** The path of a release of kubectl on this machine: `npm run kubectl` downloads the newest. */
+/** The path of a release of kubectl on this machine: `npm run tools -- kubectl` downloads the newest. */
 export function findKubectl(version: string): string | undefined {
   return [
     join(root, `.cache/kubectl-${version}/usr/bin/kubectl`),

@@ -4,7 +4,7 @@
  */
 
 export interface Exchange {
-  /** With `kubectl` in front, as it was typed. */
+  /** The command as it was typed, `kubectl` included. */
   readonly command: string
   readonly output: string
   readonly exitCode: number
@@ -50,7 +50,7 @@ function tableLine(line: string): string {
   return isOfTable ? aged.replaceAll(/ {2,}/g, '  ') : line
 }
 
-/** In the output of `explain`, descriptions are indented below what they describe. */
+/** `explain` prints descriptions indented below what they describe. */
 function withoutDescriptions(lines: readonly string[]): readonly string[] {
   if (!lines.includes('DESCRIPTION:')) return lines
   const kept: string[] = []

@@ -1,6 +1,6 @@
 /**
  * Attacks on memory at a fifth of their size, each on its own server. The latency of other clients
- * is checked at full size only (`npm run test:attacks`), since CI machines are shared.
+ * is checked at full size only (`npm test -- attacks`), since CI machines are shared.
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -12,7 +12,7 @@ const SHORT = { scale: 0.2, rounds: 1, ms: 1500, warmUpRequests: 150 }
 const CONTROL = { ...SHORT, scale: 0.5, ms: 6000 }
 /** How much memory may grow, in MiB: a fraction of the growth without limits. */
 const GROWN_MAX_MIB = 64
-/** Without limits these take 100 MiB and more at this size. */
+/** Attacks that take 100 MiB and more at this size without limits. */
 const CHOSEN = [
   'unread errors, expanded Accept (unauthenticated)',
   'unread errors, other header (no rights)',

@@ -61,7 +61,7 @@ describe('collection delete', () => {
     } while (token !== '')
     assert.deepEqual(left, [600, 100, 0])
     await api.fill('pieces', 30)
-    // Also without the token: the remaining events are then the first ones.
+    // The token is not needed: the remaining events are then the first ones.
     for (const remaining of [20, 10, 0]) {
       await deleteAll('pieces', { limit: '10' })
       assert.equal((await names('pieces')).length, remaining)
@@ -91,7 +91,7 @@ describe('collection delete', () => {
     assert.deepEqual(new Set(codes), new Set([201]))
   })
 
-  test('selectors choose what is deleted, and a dry run deletes nothing', async () => {
+  test('selectors choose the events to delete, and a dry run deletes nothing', async () => {
     await api.fill('chosen', 10, () => ({ labels: { of: 'one' } }))
     await api.call({ method: 'POST', at: 'chosen', body: makeEvent('chosen', 'other') })
     await deleteAll('chosen', { labelSelector: 'of=one', dryRun: 'All' })
@@ -133,7 +133,7 @@ describe('collection delete', () => {
     assert.equal((await deleteAll('held')).status, 200)
   })
 
-  test('events created meanwhile stay, also under names that have been deleted', async () => {
+  test('events created meanwhile stay, even under names that have been deleted', async () => {
     const count = 2_000
     await api.fill('busy', count)
     const created: string[] = []
@@ -214,7 +214,7 @@ describe('collection delete', () => {
     await creating.stop()
     assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
     assert.deepEqual(new Set(codes), new Set([201]))
-    // Of 12,000 deletes, at most some hundred are queued before another write.
+    // At most a few hundred of the 12,000 deletes are queued before another write.
     assert.ok(codes.length > 30, `only ${codes.length} events were written meanwhile`)
   })
 

@@ -21,7 +21,7 @@ const HEALTHY = 5
 /** Time for the server to send all that it will. */
 const WATCH_MS = 1500
 
-/** When the watchers connect, and what they request. */
+/** Time at which the watchers connect, and their request. */
 const KINDS = {
   'of what comes': { isBefore: true, isAll: false },
   'from a version long past': { isBefore: false, isAll: false },

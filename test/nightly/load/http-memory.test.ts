@@ -416,7 +416,7 @@ test('a watch is charged for its unsent bytes, until they are sent', async () =>
 
 test('watches with old changes in memory end when their user exceeds its limit', async () => {
   const ledger = new MemoryLedger({ ...DEFAULT_LEDGER_LIMITS, userBytes: 1_000_000 })
-  const kept = { bytes: 200_000 }
+  const retained = { bytes: 200_000 }
   await using server = await startListener(
     async (request): Promise<Response> => {
       request.memory?.own('ann')
@@ -433,7 +433,7 @@ test('watches with old changes in memory end when their user exceeds its limit',
           isStopped = true
         },
         get heldBytes() {
-          return kept.bytes
+          return retained.bytes
         },
         [Symbol.asyncIterator]: () => assert.fail('it is pulled'),
       }

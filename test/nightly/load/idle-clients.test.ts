@@ -17,7 +17,7 @@ const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'
 const LAUNCHER = { NODE_OPTIONS: '--max-semi-space-size=8', MALLOC_ARENA_MAX: '1' }
 const USERS = ['ada', 'bob', 'cyd', 'dan']
 const STREAMS = 100
-/** With the numbers of a large machine the clients below take 306. */
+/** The clients below take 306 with the limits of a large machine. */
 const LIMIT_MIB = 256
 const WATCHES_PER_USER = 1000
 const CONNECTIONS_PER_USER = 500

@@ -74,7 +74,7 @@ test('limits: a crowd that exceeds the queue gets 429 no faster than others are 
   assert.deepEqual(target.bugs, [])
 })
 
-test('limits: bodies that are not read yet are held only as far as there is room', async () => {
+test('limits: unread bodies are held only while there is headroom', async () => {
   const BODIES = 3000
   const limits = new RequestLimits({
     requestsInFlight: 1,

@@ -2,7 +2,7 @@
  * One user sends hundreds of searches at a time over 250,000 events, each of which is one request of
  * width 1. Probes, the lease of the sweeper and another user must not notice.
  *
- *   npm run build && node --test test/nightly/load/long-searches.test.ts
+ *   npm test -- load long-searches
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -18,7 +18,7 @@ const OLD = 1_000
 const PER_TXN = 100
 const MS = 10_000
 const SEARCHES = 290
-/** Of the server's own time: the machine may be busy with other things. */
+/** Counts the server's own time: the machine may be busy with other things. */
 const PROBE_MS_MAX = 500
 const READ_MS_MAX = 1_000
 
@@ -38,12 +38,19 @@ test('searches of one user delay neither probes nor leases nor other users', asy
   for (const [name, path] of Object.entries(ATTACKS)) {
     const attack: LoadOrder = {
       ...order,
-      ...{ id: 'attacker', tokens: ['attacker'], connections: 4, concurrency: SEARCHES },
+      id: 'attacker',
+      tokens: ['attacker'],
+      connections: 4,
+      concurrency: SEARCHES,
       requests: [{ method: 'GET', path }],
     }
     const reads: LoadOrder = {
       ...order,
-      ...{ id: 'reader', tokens: ['reader'], connections: 1, perSecond: 10, countsLate: true },
+      id: 'reader',
+      tokens: ['reader'],
+      connections: 1,
+      perSecond: 10,
+      countsLate: true,
       requests: [{ method: 'GET', path: `${EVENTS}/b/events?limit=5` }],
     }
     const probe = new HealthProbe(server)

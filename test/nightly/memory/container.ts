@@ -48,7 +48,7 @@ export class Container implements Disposable {
     ]
   }
 
-  /** Of the program, as this machine sees it. Asked once: watchers read nothing meanwhile. */
+  /** The program's process id on this machine. Read once: watchers read nothing meanwhile. */
   pid(): number {
     const args = [...PODMAN, 'inspect', '--format={{.State.Pid}}', this.#name]
     this.#pid ??= Number(execFileSync('podman', args, { encoding: 'utf8' }))

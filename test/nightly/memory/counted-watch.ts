@@ -1,10 +1,15 @@
-import { type ClientHttp2Session, connect } from 'node:http2'
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  type OutgoingHttpHeaders,
+} from 'node:http2'
 
-/** Of `{"type":"ADDED",...`: the first letter of the type. */
+/** Offset of the first letter of the type in `{"type":"ADDED",...`. */
 const TYPE_AT = 9
 const LINE_FEED = 0x0a
 
-/** Counts the frames of a watch by the first letter of their type, and keeps nothing of them. */
+/** Counts the frames of a watch by the first letter of their type, and discards them. */
 export class CountedWatch {
   readonly #counts = new Map<string, number>()
   #column = 0
@@ -39,12 +44,13 @@ export class CountedWatch {
 /** HTTP/2 sessions to one server, each for some of its streams. */
 export class Sessions implements Disposable {
   readonly #sessions: readonly ClientHttp2Session[]
-  readonly #token: string
+  readonly #authorizations: readonly string[]
   #next = 0
 
-  constructor(options: { port: number; ca: string; token: string; count: number }) {
-    this.#token = options.token
-    this.#sessions = Array.from({ length: options.count }, () =>
+  /** One session for each token. */
+  constructor(options: { port: number; ca: string; tokens: readonly string[] }) {
+    this.#authorizations = options.tokens.map((token) => `Bearer ${token}`)
+    this.#sessions = options.tokens.map(() =>
       connect(`https://127.0.0.1:${options.port}`, { ca: options.ca }),
     )
   }
@@ -53,7 +59,7 @@ export class Sessions implements Disposable {
   async watch(path: string): Promise<CountedWatch> {
     const watch = new CountedWatch()
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const stream = this.#session().request({ ':path': path, ...this.#headers() })
+    const stream = this.#request({ ':path': path })
     stream.on('response', ({ ':status': status }) =>
       status === 200 ? resolve() : reject(new Error(`a watch got ${status}`)),
     )
@@ -71,7 +77,7 @@ export class Sessions implements Disposable {
 
   /** The version of a list. */
   async versionOf(path: string): Promise<string> {
-    const stream = this.#session().request({ ':path': path, ...this.#headers() })
+    const stream = this.#request({ ':path': path })
     const chunks: Buffer[] = []
     for await (const chunk of stream) chunks.push(chunk)
     return JSON.parse(Buffer.concat(chunks).toString()).metadata.resourceVersion
@@ -80,8 +86,8 @@ export class Sessions implements Disposable {
   /** The status of the response. */
   async post(path: string, body: string): Promise<number> {
     const { promise, resolve, reject } = Promise.withResolvers<number>()
-    const headers = { ':method': 'POST', 'content-type': 'application/json', ...this.#headers() }
-    const stream = this.#session().request({ ':path': path, ...headers })
+    const headers = { ':method': 'POST', ':path': path, 'content-type': 'application/json' }
+    const stream = this.#request(headers)
     stream.on('response', ({ ':status': status }) => resolve(status ?? 0))
     stream.on('error', reject)
     stream.resume()
@@ -89,14 +95,11 @@ export class Sessions implements Disposable {
     return promise
   }
 
-  #headers(): { readonly authorization: string } {
-    return { authorization: `Bearer ${this.#token}` }
-  }
-
-  #session(): ClientHttp2Session {
-    const session = this.#sessions[this.#next++ % this.#sessions.length]
+  #request(headers: OutgoingHttpHeaders): ClientHttp2Stream {
+    const at = this.#next++ % this.#sessions.length
+    const session = this.#sessions[at]
     if (session === undefined) throw new Error('there is no session')
-    return session
+    return session.request({ ...headers, authorization: this.#authorizations[at] })
   }
 
   [Symbol.dispose](): void {

@@ -1,7 +1,7 @@
 /**
  * 100,000 events, 200 watchers and 300 creates a second, for 30 minutes:
  *
- *     npm run test:memory -- [--minutes 30] [--events N] [--watchers N] [--rate N]
+ *     npm test -- memory [--minutes 30] [--events N] [--watchers N] [--rate N]
  *                            [--container] [--memory-limit 512Mi] [--most 350] [--node-options ...]
  *
  * `--container` runs the server in a container of podman with 512 MiB, or what `--memory-limit` says;
@@ -38,7 +38,9 @@ const report = await steadyLoad({
   seconds: Number(values.minutes) * 60,
   sampleSeconds: Math.min(60, (Number(values.minutes) * 60) / 12),
   nodeOptions: values['node-options'],
-  ...{ flags, container, say },
+  flags,
+  container,
+  say,
 })
 const wrong = complaints(report, { mostMib: Number(values.most), limitMib: limitBytes / 1024 ** 2 })
 say(JSON.stringify({ ...report, wrong }, undefined, 2))

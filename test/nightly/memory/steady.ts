@@ -3,7 +3,7 @@
  * many creates a second and as many evictions, and watchers, one in twenty of everything and the
  * others of one namespace each.
  */
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,7 +21,7 @@ export interface SteadyLoad {
   readonly seconds: number
   readonly sampleSeconds: number
   readonly flags: readonly string[]
-  /** In place of those of the chart. */
+  /** Replaces the options of the chart. */
   readonly nodeOptions?: string | undefined
   readonly container?: Container | undefined
   readonly say: (line: string) => void
@@ -41,14 +41,16 @@ export interface SteadyReport {
 
 const built = join(import.meta.dirname, '../../../dist/main.js')
 const NAMESPACES = 20
-/** One watcher of so many watches everything. */
+/** One watcher in this many watches everything. */
 const OF_EVERYTHING = 20
+/** One user may store only a part of what a small memory limit leaves for events. */
+const WRITERS = 8
 const SEEDING_AT_ONCE = 64
-/** On a machine without time for more, the rate falls: recorders wait for responses, too. */
+/** The rate falls on a busy machine: recorders wait for responses, too. */
 const CREATES_AT_ONCE = 100
 const TICK_MS = 20
 const SETTLE_MS_MAX = 60_000
-/** As the chart and the unit of systemd start it, and the launcher or the image. */
+/** The settings of the chart and the systemd unit, and of the launcher and the image. */
 const MALLOC = { MALLOC_ARENA_MAX: '1' }
 const NODE_OPTIONS = '--max-old-space-size=512 --max-semi-space-size=8'
 /** Statuses of a server on a busy machine; 409: an earlier attempt was applied. */
@@ -63,6 +65,9 @@ export async function steadyLoad(load: SteadyLoad): Promise<SteadyReport> {
     const policy = join(folder, 'retention.yaml')
     await writeFile(policy, policyOf(load.events))
     const { token, tokenFile } = await DevCredentials.create(folder)
+    const writers = Array.from({ length: WRITERS }, (_, n) => `writer-${n}-${token}`)
+    const lines = writers.map((one, n) => `${one},writer-${n},writer-${n},system:masters\n`)
+    await appendFile(tokenFile, lines.join(''))
     const program = [process.execPath, built]
     await using server = await Tidings.start(
       [
@@ -79,8 +84,9 @@ export async function steadyLoad(load: SteadyLoad): Promise<SteadyReport> {
     )
     await server.until('/readyz', ({ status }) => status === 200, 30_000)
     const { port, ca } = server
-    using writing = new Sessions({ port, ca, token, count: 4 })
-    const watching = (): Sessions => new Sessions({ port, ca, token, count: 8 })
+    using writing = new Sessions({ port, ca, tokens: writers })
+    const tokens = new Array<string>(8).fill(token)
+    const watching = (): Sessions => new Sessions({ port, ca, tokens })
     return await new Run(load, { server, writing, watching }).run()
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -159,7 +165,7 @@ class Run {
     )
   }
 
-  /** At a fixed rate, as far as the server keeps up with it. Returns how many were created. */
+  /** Creates at a fixed rate, as far as the server keeps up. Returns how many were created. */
   async #createSteadily(): Promise<number> {
     const { seconds, perSecond, sampleSeconds, events } = this.#load
     const startedAt = performance.now()
@@ -243,7 +249,7 @@ function nameOf(namespace: number): string {
   return `team-${namespace}`
 }
 
-/** Without the fields of older events, which a create may not set; the note makes up for their size. */
+/** Leaves out the fields of older events, which a create may not set; the note makes up for them. */
 function bodyOf(n: number, namespace: string): string {
   const { deprecatedSource, deprecatedLastTimestamp, deprecatedCount, ...event } = JSON.parse(
     benchEvent(n).body.toString(),

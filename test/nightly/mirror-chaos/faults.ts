@@ -6,7 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { EtcdClient } from '../../../src/etcd/client.ts'
 import { EtcdError } from '../../../src/etcd/errors.ts'
 import type { FaultProxy, Fault as ProxyFault } from '../../support/fault-proxy.ts'
-import type { Random } from '../chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
+import { type FaultOf, faultsOf, schedule } from '../../worlds/faults.ts'
 import type { Gap, OriginChange, TargetChange } from './history.ts'
 import type { Replica } from './replica.ts'
 import type { Site, Target } from './site.ts'
@@ -27,29 +28,28 @@ const partitions: readonly [ProxyFault, ...ProxyFault[]] = ['refuse', 'blackhole
  * How often each kind is in one round of the schedule. After those that end the lease without a
  * resignation nothing is mirrored for 10 s, so there are few of them.
  */
-const round = {
-  'kill-mirror': 1,
-  'stop-mirror': 5,
-  'kill-other': 2,
-  'kill-targets': 1,
-  'kill-origin': 4,
-  'kill-target-etcd': 3,
-  'kill-origin-etcd': 2,
-  'pause-mirror': 5,
-  'pause-mirror-past-lease': 1,
-  'pause-other': 1,
-  'pause-origin': 3,
-  'pause-target-etcd': 3,
-  'pause-origin-etcd': 2,
-  'cut-mirror-from-origin': 6,
-  'cut-mirror-from-etcd': 7,
-  'cut-mirror-from-etcd-past-lease': 1,
-  'cut-other-from-etcd': 1,
-  'cut-origin-from-etcd': 2,
-  'compact-origin': 2,
-} as const
-export type FaultKind = keyof typeof round
-export const faultKinds: readonly FaultKind[] = Object.keys(round) as FaultKind[]
+const round: Readonly<Record<FaultKind, number>> = {
+  'elected-crash': 1,
+  'elected-restart': 5,
+  'replica-crash': 2,
+  'replicas-crash': 1,
+  'origin-crash': 4,
+  'member-crash': 3,
+  'origin-member-crash': 2,
+  'elected-stop': 5,
+  'elected-stop-past-lease': 1,
+  'replica-stop': 1,
+  'origin-stop': 3,
+  'member-stop': 3,
+  'origin-member-stop': 2,
+  'origin-link-cut': 6,
+  'elected-link-cut': 7,
+  'elected-link-cut-past-lease': 1,
+  'link-cut': 1,
+  'origin-member-link-cut': 2,
+  'origin-compaction': 2,
+}
+export type FaultKind = FaultOf<'mirror'>
 
 export interface PlannedFault {
   readonly kind: FaultKind
@@ -61,36 +61,23 @@ export interface PlannedFault {
   readonly isHasty: boolean
 }
 
-/**
- * The requested number of faults, round by round, each round in another order: first each kind once,
- * so that a short plan has all of them.
- */
+/** Some kinds only, if they are given. */
 export function plan(
   count: number,
   random: Random,
-  kinds: readonly FaultKind[] = faultKinds,
+  kinds: readonly FaultKind[] = faultsOf('mirror'),
 ): readonly PlannedFault[] {
-  const planned: PlannedFault[] = []
-  while (planned.length < count) {
-    const next = kinds
-      .flatMap((kind) =>
-        Array.from({ length: round[kind] }, (_, index) => {
-          return { kind, place: random.next() + (index === 0 ? 0 : 1) }
-        }),
-      )
-      .sort((one, other) => one.place - other.place)
-    for (const { kind } of next) {
-      const { least, most } = kind.endsWith('-past-lease') ? longMs : shortMs
-      planned.push({
-        kind,
-        ms: Math.round(random.between(least, most)),
-        partition: random.pick(partitions),
-        quietMs: Math.round(random.between(quietMs.least, quietMs.most)),
-        isHasty: random.chance(hastyShare),
-      })
+  const perRound = Object.fromEntries(kinds.map((kind) => [kind, round[kind]]))
+  return schedule<FaultKind>(count, random, perRound).map((kind) => {
+    const { least, most } = kind.endsWith('-past-lease') ? longMs : shortMs
+    return {
+      kind,
+      ms: Math.round(random.between(least, most)),
+      partition: random.pick(partitions),
+      quietMs: Math.round(random.between(quietMs.least, quietMs.most)),
+      isHasty: random.chance(hastyShare),
     }
-  }
-  return planned.slice(0, count)
+  })
 }
 
 export class Injector {
@@ -117,50 +104,50 @@ export class Injector {
     await sleep(fault.quietMs)
     const { origin, originEtcd, targetEtcd, originToEtcd } = this.#site
     switch (fault.kind) {
-      case 'kill-mirror':
+      case 'elected-crash':
         return this.#last(await this.#mirror(), (it) => restart([it.replica], 'SIGKILL', fault.ms))
-      case 'stop-mirror':
+      case 'elected-restart':
         return this.#last(await this.#mirror(), (it) => restart([it.replica], 'SIGTERM', fault.ms))
-      case 'kill-other':
+      case 'replica-crash':
         return this.#last(await this.#other(), (it) => restart([it.replica], 'SIGKILL', fault.ms))
-      case 'kill-targets':
+      case 'replicas-crash':
         return restart(
           this.#free().map(({ replica }) => replica),
           'SIGKILL',
           fault.ms,
         )
-      case 'kill-origin':
+      case 'origin-crash':
         return restart([origin], 'SIGKILL', fault.ms)
-      case 'kill-target-etcd':
-      case 'kill-origin-etcd': {
-        const member = fault.kind === 'kill-origin-etcd' ? originEtcd : targetEtcd
+      case 'member-crash':
+      case 'origin-member-crash': {
+        const member = fault.kind === 'origin-member-crash' ? originEtcd : targetEtcd
         await member.kill()
         await sleep(fault.ms)
         return member.start()
       }
-      case 'pause-mirror':
+      case 'elected-stop':
         return paused((await this.#mirror()).replica, fault.ms)
-      case 'pause-other':
+      case 'replica-stop':
         return paused((await this.#other()).replica, fault.ms)
-      case 'pause-origin':
+      case 'origin-stop':
         return paused(origin, fault.ms)
-      case 'pause-target-etcd':
+      case 'member-stop':
         return paused(targetEtcd, fault.ms)
-      case 'pause-origin-etcd':
+      case 'origin-member-stop':
         return paused(originEtcd, fault.ms)
-      case 'cut-mirror-from-origin':
+      case 'origin-link-cut':
         return cut((await this.#mirror()).toOrigin, fault)
-      case 'cut-mirror-from-etcd':
+      case 'elected-link-cut':
         return cut((await this.#mirror()).toEtcd, fault)
-      case 'cut-other-from-etcd':
+      case 'link-cut':
         return cut((await this.#other()).toEtcd, fault)
-      case 'cut-origin-from-etcd':
+      case 'origin-member-link-cut':
         return cut(originToEtcd, fault)
-      case 'pause-mirror-past-lease':
+      case 'elected-stop-past-lease':
         return this.#last(await this.#mirror(), ({ replica }) => paused(replica, fault.ms))
-      case 'cut-mirror-from-etcd-past-lease':
+      case 'elected-link-cut-past-lease':
         return this.#last(await this.#mirror(), ({ toEtcd }) => cut(toEtcd, fault))
-      case 'compact-origin':
+      case 'origin-compaction':
         return this.#compactOrigin(fault)
     }
   }
@@ -198,7 +185,7 @@ export class Injector {
     const report = await this.#site.report()
     for (const { toOrigin } of targets) toOrigin.set('refuse')
     await sleep(fault.ms)
-    await originHistory.caughtUp()
+    await originHistory.reached()
     const { revision } = originHistory
     await compact(originHistory.client, revision)
     await restart([origin], 'SIGKILL', 0)

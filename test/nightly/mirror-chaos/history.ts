@@ -36,9 +36,9 @@ export interface Gap {
 }
 
 export interface RunHistory {
-  /** In the order of their versions. */
+  /** Sorted by version. */
   readonly origin: readonly OriginChange[]
-  /** In the order in which they were stored. */
+  /** Sorted by revision. */
   readonly target: readonly TargetChange[]
   /** What clients of the target received, each in the order of arrival. */
   readonly observers: readonly (readonly Sighting[])[]
@@ -61,7 +61,7 @@ export const violationKinds = [
   'duplicate',
   /** The origin never had this state. */
   'invented',
-  /** The target deleted an event that it must keep. */
+  /** The target deleted an event that it must retain. */
   'deleted',
   /** The target has an event that was deleted at the origin, with `deletes: explicit`. */
   'not deleted',

@@ -38,7 +38,7 @@ export class Observer {
     this.#running = this.#run()
   }
 
-  /** Whether it has received these states as the last ones. */
+  /** Returns whether these are the last states that it has received. */
   hasReceived(states: readonly Sighting[]): boolean {
     return states.every(({ name, version }) => this.#states.get(name)?.version === version)
   }

@@ -30,7 +30,7 @@ export const plantedBugs: readonly PlantedBug[] = [
       },
     ],
     finds: ['missing', 'outdated'],
-    kinds: ['cut-mirror-from-etcd', 'kill-target-etcd'],
+    kinds: ['elected-link-cut', 'member-crash'],
     faults: 12,
   },
   {
@@ -46,7 +46,7 @@ export const plantedBugs: readonly PlantedBug[] = [
       },
     ],
     finds: ['missing', 'outdated'],
-    kinds: ['pause-target-etcd', 'stop-mirror', 'cut-mirror-from-etcd'],
+    kinds: ['member-stop', 'elected-restart', 'elected-link-cut'],
     faults: 18,
   },
   {
@@ -61,7 +61,7 @@ export const plantedBugs: readonly PlantedBug[] = [
       },
     ],
     finds: ['duplicate', 'went back', 'predecessor'],
-    kinds: ['stop-mirror', 'cut-mirror-from-origin'],
+    kinds: ['elected-restart', 'origin-link-cut'],
     faults: 6,
   },
   {
@@ -80,7 +80,7 @@ export const plantedBugs: readonly PlantedBug[] = [
       },
     ],
     finds: ['went back', 'predecessor', 'duplicate'],
-    kinds: ['pause-mirror-past-lease', 'stop-mirror'],
+    kinds: ['elected-stop-past-lease', 'elected-restart'],
     faults: 10,
   },
   {
@@ -94,7 +94,7 @@ export const plantedBugs: readonly PlantedBug[] = [
       },
     ],
     finds: ['predecessor'],
-    kinds: ['stop-mirror', 'kill-mirror'],
+    kinds: ['elected-restart', 'elected-crash'],
     faults: 12,
   },
   {
@@ -112,7 +112,7 @@ export const plantedBugs: readonly PlantedBug[] = [
       },
     ],
     finds: ['missing', 'outdated'],
-    kinds: ['compact-origin'],
+    kinds: ['origin-compaction'],
     faults: 3,
   },
 ]

@@ -1,9 +1,7 @@
-import { EtcdClient, prefixEnd, type WatchEvent } from '../../../src/etcd/client.ts'
-import { eventually } from '../../support/eventually.ts'
+import type { WatchEvent } from '../../../src/etcd/client.ts'
+import { EtcdFollower } from '../../worlds/etcd-follower.ts'
 import type { OriginChange, TargetChange } from './history.ts'
 
-const callTimeoutMs = 2_000
-const catchUpMsMax = 30_000
 const versionName = 'tidings.dev/origin-resource-version'
 const epochName = 'tidings.dev/origin-epoch'
 
@@ -18,17 +16,9 @@ export interface MirroredEvent {
   }
 }
 
-/**
- * Follows the events of one cluster in an etcd, past all faults: it is connected to etcd directly,
- * and continues where it was when etcd was killed. Each change is recorded once.
- */
-export class Recorder<Change extends OriginChange | TargetChange> implements AsyncDisposable {
-  readonly changes: Change[] = []
-  readonly client: EtcdClient
-  readonly #end = new AbortController()
-  readonly #following: Promise<void>
-  #revision = 0
-  #requestProgress: () => void = () => {}
+/** Records each change of the events of one cluster in an etcd, once. */
+export class Recorder<Change extends OriginChange | TargetChange> extends EtcdFollower {
+  readonly changes: readonly Change[]
 
   /** Records what is at the origin: versions are those of the etcd. */
   static ofOrigin(endpoint: string, folder: string): Recorder<OriginChange> {
@@ -45,65 +35,12 @@ export class Recorder<Change extends OriginChange | TargetChange> implements Asy
     folder: string,
     read: (event: WatchEvent, last: Change | undefined) => Change,
   ) {
-    this.client = new EtcdClient({ endpoints: [endpoint], defaultTimeoutMs: callTimeoutMs })
-    this.#following = this.#follow(Buffer.from(folder), read)
-    // Reported by `caughtUp`, which every run awaits.
-    this.#following.catch(() => {})
-  }
-
-  /** Everything up to this revision is recorded. */
-  get revision(): number {
-    return this.#revision
-  }
-
-  /** Resolves when everything that etcd has now is recorded. */
-  async caughtUp(): Promise<void> {
-    let wanted = Number.POSITIVE_INFINITY
-    const isReached = async () => {
-      if (wanted === Number.POSITIVE_INFINITY) wanted = (await this.#newestRevision()) ?? wanted
-      this.#requestProgress()
-      return this.#revision >= wanted
+    const changes: Change[] = []
+    const onChange = (event: WatchEvent): void => {
+      changes.push(read(event, changes.at(-1)))
     }
-    const reached = eventually('the history of etcd is recorded', isReached, catchUpMsMax)
-    await Promise.race([reached, this.#following.then(() => reached)])
-  }
-
-  /** The value of a key now; undefined when there is none, or etcd does not respond. */
-  async read(key: string): Promise<Buffer | undefined> {
-    try {
-      const { kvs } = await this.client.range({ key: Buffer.from(key) })
-      return kvs[0]?.value
-    } catch {
-      return undefined
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#end.abort()
-    await this.#following.catch(() => {})
-    this.client.close()
-  }
-
-  async #newestRevision(): Promise<number | undefined> {
-    try {
-      return (await this.client.range({ key: Buffer.from('x'), keysOnly: true })).revision
-    } catch {
-      return undefined
-    }
-  }
-
-  async #follow(
-    key: Buffer,
-    read: (event: WatchEvent, last: Change | undefined) => Change,
-  ): Promise<void> {
-    const { signal } = this.#end
-    const rangeEnd = prefixEnd(key)
-    const watch = this.client.watch({ key, rangeEnd, startRevision: 1, prevKv: true, signal })
-    this.#requestProgress = () => watch.requestProgress()
-    for await (const batch of watch) {
-      for (const event of batch.events) this.changes.push(read(event, this.changes.at(-1)))
-      this.#revision = batch.revision
-    }
+    super({ endpoints: [endpoint], folder, onChange })
+    this.changes = changes
   }
 }
 

@@ -3,7 +3,7 @@ import { EventClient } from '../../support/event-client.ts'
 import { Tidings } from '../../support/tidings.ts'
 
 export interface ReplicaOptions {
-  /** With `serving.crt`, `serving.key` and `tokens.csv`. */
+  /** The folder of `serving.crt`, `serving.key` and `tokens.csv`. */
   readonly folder: string
   readonly port: number
   /** `host:port` of the etcd, or of the proxy in front of it. */

@@ -1,5 +1,5 @@
 import { eventually } from '../../support/eventually.ts'
-import { Random } from '../chaos/traffic/random.ts'
+import { Random } from '../../support/random.ts'
 import { check } from './check.ts'
 import { type FaultKind, Injector, type PlannedFault, plan } from './faults.ts'
 import type { RunHistory, Sighting, Violation } from './history.ts'
@@ -27,7 +27,7 @@ export interface Report {
   readonly faults: readonly PlannedFault[]
   readonly writes: Writes
   readonly seconds: number
-  /** From the last repair until the mirror had everything. */
+  /** The time between the last repair and a complete mirror. */
   readonly caughtUpSeconds: number
   /** What the replicas of the target have logged. */
   readonly logs: readonly (readonly string[])[]
@@ -36,6 +36,7 @@ export interface Report {
 const writers = 24
 /** Events that exist before the mirror lists for the first time. */
 const existing = 1_200
+const startedMsMax = 120_000
 const writtenMsMax = 60_000
 const followingMsMax = 60_000
 const observedMsMax = 20_000
@@ -57,6 +58,11 @@ export async function runMirror(scenario: Scenario, say: (line: string) => void)
   )
   const observer = new Observer((attempt) => clientOf(site, attempt))
   quota.allow(Math.min(existing, scenario.writes))
+  // Chosen faults are to meet a mirror that works; others may interrupt its first list.
+  if (scenario.kinds !== undefined) {
+    await eventually('the mirror works', () => site.targetHistory.changes.length > 0, startedMsMax)
+    await injector.untilWorking()
+  }
   for (const [index, fault] of faults.entries()) {
     // Writes are spread over all faults.
     quota.allow(Math.ceil((scenario.writes * (index + 1)) / faults.length))
@@ -73,7 +79,7 @@ export async function runMirror(scenario: Scenario, say: (line: string) => void)
   const caughtUpSeconds = (performance.now() - repairedAt) / 1000
   await injector.settled(stalled !== undefined)
   if (failures[0] !== undefined) throw failures[0]
-  await site.targetHistory.caughtUp()
+  await site.targetHistory.reached()
   const lists = await Promise.all(site.targets.map((_, index) => listOf(site, index)))
   await eventually(
     'the observer has the last states',
@@ -118,7 +124,7 @@ function total({ creates, recreates, patches, deletes }: Writes): number {
 
 /** Waits until the mirror reports that it follows and has everything, and all replicas say so. */
 async function untilFollowing(site: Site): Promise<Violation | undefined> {
-  await site.originHistory.caughtUp()
+  await site.originHistory.reached()
   const wanted = new Map<string, number>()
   for (const { name, version } of site.mirrored()) {
     wanted.set(site.streamOf(name) ?? '', version)

@@ -1,5 +1,5 @@
 /**
- *     npm run test:mirror:chaos -- [--seed N] [--writes N] [--faults N] [--deletes never|explicit]
+ *     npm test -- mirror:chaos [--seed N] [--writes N] [--faults N] [--deletes never|explicit]
  *                                  [--namespaces a,b] [--planted NAME | --planted all] [--quiet]
  *
  * Mirrors one tidings into another while both, their etcds and the connections between them fail,
@@ -7,15 +7,14 @@
  * order; the histories are then in .cache/mirror-chaos/. With `--planted` the mirror has a bug, and
  * it exits with 1 when the bug is not found.
  */
-import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { testSeed } from '../../support/seed.ts'
+import { print, saveEvidence, wholeNumber } from '../../worlds/campaign.ts'
 import { type PlantedBug, plantedBugs } from './planted.ts'
 import { type Report, runMirror, type Scenario } from './run-mirror.ts'
 
-const evidenceFolder = join(import.meta.dirname, '../../../.cache/mirror-chaos')
 const plantedProgram = join(import.meta.dirname, 'planted-main.ts')
 const examplesShown = 3
 const plantedWritesPerFault = 250
@@ -31,7 +30,7 @@ const { values: given } = parseArgs({
     quiet: { type: 'boolean', default: false },
   },
 })
-const seed = count(given.seed)
+const seed = wholeNumber(given.seed) ?? 0
 
 if (given.planted === undefined) await explore()
 else await findAll(given.planted)
@@ -39,8 +38,8 @@ else await findAll(given.planted)
 async function explore(): Promise<void> {
   const scenario: Scenario = {
     seed,
-    writes: count(given.writes),
-    faults: count(given.faults),
+    writes: wholeNumber(given.writes) ?? 0,
+    faults: wholeNumber(given.faults) ?? 0,
     deletes: given.deletes === 'explicit' ? 'explicit' : 'never',
     namespaces: given.namespaces?.split(','),
   }
@@ -54,13 +53,13 @@ async function findAll(name: string): Promise<void> {
   const bugs = plantedBugs.filter((bug) => name === 'all' || bug.name === name)
   if (bugs.length === 0) throw new Error(`there is no planted bug ${name}`)
   for (const bug of bugs) {
-    say(`planted ${bug.name}: ${bug.mistake}`)
+    print(`planted ${bug.name}: ${bug.mistake}`)
     const scenario = scenarioOf(bug)
     const report = await run(scenario)
     const found = bug.finds.filter((wanted) =>
       report.violations.some(({ kind }) => kind === wanted),
     )
-    say(`${bug.name}: ${found.length > 0 ? `found: ${found.join(', ')}` : 'NOT FOUND'}`)
+    print(`${bug.name}: ${found.length > 0 ? `found: ${found.join(', ')}` : 'NOT FOUND'}`)
     if (found.length > 0) continue
     keepEvidence(scenario, report)
     process.exitCode = 1
@@ -81,41 +80,37 @@ function scenarioOf({ name, kinds, faults }: PlantedBug): Scenario {
 
 async function run(scenario: Scenario): Promise<Report> {
   const { writes, faults, deletes } = scenario
-  say(`seed ${scenario.seed}: ${writes} writes, ${faults} faults, deletes ${deletes}`)
+  print(`seed ${scenario.seed}: ${writes} writes, ${faults} faults, deletes ${deletes}`)
   const startedAt = performance.now()
   const report = await runMirror(scenario, (line) => {
-    if (!given.quiet) say(`${((performance.now() - startedAt) / 1000).toFixed(1)} s: ${line}`)
+    if (!given.quiet) print(`${((performance.now() - startedAt) / 1000).toFixed(1)} s: ${line}`)
   })
-  tell(report)
+  printReport(report)
   return report
 }
 
-function tell({ writes, faults, history, violations, seconds, caughtUpSeconds }: Report): void {
-  say(`writes: ${JSON.stringify(writes)}`)
-  say(`changes at the origin: ${history.origin.length}, at the target: ${history.target.length}`)
-  say(`faults: ${faults.length}, gaps: ${JSON.stringify(history.gaps)}`)
-  say(
+function printReport({
+  writes,
+  faults,
+  history,
+  violations,
+  seconds,
+  caughtUpSeconds,
+}: Report): void {
+  print(`writes: ${JSON.stringify(writes)}`)
+  print(`changes at the origin: ${history.origin.length}, at the target: ${history.target.length}`)
+  print(`faults: ${faults.length}, gaps: ${JSON.stringify(history.gaps)}`)
+  print(
     `took ${seconds.toFixed(0)} s; complete ${caughtUpSeconds.toFixed(1)} s after the last repair`,
   )
-  say(`violations: ${violations.length}`)
+  print(`violations: ${violations.length}`)
   for (const [kind, found] of Map.groupBy(violations, (violation) => violation.kind)) {
-    say(`  ${kind}: ${found.length}`)
-    for (const { message } of found.slice(0, examplesShown)) say(`    ${message}`)
+    print(`  ${kind}: ${found.length}`)
+    for (const { message } of found.slice(0, examplesShown)) print(`    ${message}`)
   }
 }
 
 function keepEvidence(scenario: Scenario, { violations, history, faults, logs }: Report): void {
-  const file = join(evidenceFolder, `${scenario.seed}-${Date.now()}.json`)
-  mkdirSync(evidenceFolder, { recursive: true })
-  writeFileSync(file, JSON.stringify({ scenario, violations, faults, history, logs }, undefined, 1))
-  say(`the histories are in ${file}`)
-}
-
-function count(text: string): number {
-  if (!/^\d{1,10}$/.test(text)) throw new Error(`not a number: ${text}`)
-  return Number(text)
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`)
+  const evidence = { scenario, violations, faults, history, logs }
+  saveEvidence('mirror-chaos', String(scenario.seed), evidence)
 }

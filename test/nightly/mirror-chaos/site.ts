@@ -16,7 +16,7 @@ import { makeSelfSigned } from '../../../src/http/tls/self-signed.ts'
 import { mirrorKey, mirrorLeaderKey } from '../../../src/storage/etcd/keys.ts'
 import { type EtcdCluster, type EtcdMember, startEtcd } from '../../support/etcd.ts'
 import { FaultProxy } from '../../support/fault-proxy.ts'
-import { reservePort } from '../../support/proxies.ts'
+import { reservePort } from '../../support/ports.ts'
 import type { OriginChange, TargetChange } from './history.ts'
 import { Recorder } from './recorder.ts'
 import { Replica } from './replica.ts'
@@ -48,7 +48,7 @@ export interface Target {
 export interface MirrorReport {
   readonly state: string
   readonly message: string
-  /** By stream: a namespace, or '' for all of them. */
+  /** Keyed by stream: a namespace, or '' for all of them. */
   readonly positions: ReadonlyMap<string, number>
   /** The lowest of them; 0 while a stream has none. */
   readonly position: number

@@ -6,8 +6,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ApiAnswer, ApiCall, EventClient } from '../../support/event-client.ts'
+import type { Random } from '../../support/random.ts'
 import { makeEvent } from '../../support/wire-event.ts'
-import type { Random } from '../chaos/traffic/random.ts'
 import { originCluster } from './site.ts'
 
 const namespaces = ['default', 'kube-system', 'shop'] as const
@@ -66,7 +66,7 @@ interface OwnEvent {
   readonly name: string
   /** Writes that are left for this name. */
   left: number
-  /** As far as the writer knows. */
+  /** The writer's own view: a write without a response may have been applied. */
   exists: boolean
   count: number
 }

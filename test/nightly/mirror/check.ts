@@ -178,7 +178,7 @@ export function versionOf({ metadata }: CoreEvent): string | undefined {
   return metadata.annotations?.[originVersionAnnotation]
 }
 
-/** Without what a mirror sets by itself: the version here, and its annotations. */
+/** Removes what a mirror sets itself: the version here, and its annotations. */
 function comparable({ apiVersion: _, kind: __, ...event }: CoreEvent): object {
   const { resourceVersion: ___, annotations = {}, ...metadata } = event.metadata
   const { [originVersionAnnotation]: ____, [originEpochAnnotation]: _____, ...rest } = annotations

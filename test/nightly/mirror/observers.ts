@@ -22,7 +22,7 @@ export class OriginObserver {
   readonly #deleting = new Set<string>()
   readonly #ttlMs: number
   readonly counts = { puts: 0, deleted: 0, expired: 0 }
-  /** From now on a delete of a young event must be seen as such. */
+  /** Whether a delete of a young event must be seen as such. */
   mustSeeDeletes = false
 
   constructor(ttlMs: number) {

@@ -38,7 +38,7 @@ describe('origin authorization at a real API server', { skip: withoutKubeApiserv
   let etcd: EtcdCluster
   let server: Tidings
   let folder: string
-  /** By user name, service accounts included. */
+  /** Tokens keyed by user name, service accounts included. */
   const tokens = new Map(STATIC_USERS.map(({ token, user }) => [user, token]))
 
   before(async () => {

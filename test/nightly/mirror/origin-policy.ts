@@ -10,7 +10,7 @@ const BINDINGS = 14
 const CLUSTER_BINDINGS = 3
 
 export interface Random {
-  /** From 0 to below `limit`. */
+  /** Returns an integer from 0 to below `limit`. */
   below(limit: number): number
   pick<T>(all: readonly T[]): T
   some<T>(all: readonly T[]): T[]

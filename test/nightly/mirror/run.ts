@@ -2,8 +2,8 @@
  * Mirrors a real Kubernetes through restarts, pauses and compactions on both sides, and compares
  * what is served with what an independent observer saw at the origin.
  *
- *   KUBE_APISERVER=/path/to/kube-apiserver npm run test:mirror            ten minutes
- *   KUBE_APISERVER=/path/to/kube-apiserver npm run test:mirror -- 3       three minutes
+ *   KUBE_APISERVER=/path/to/kube-apiserver npm test -- mirror         ten minutes
+ *   KUBE_APISERVER=/path/to/kube-apiserver npm test -- mirror 3       three minutes
  *
  * kube-controller-manager and kube-scheduler are found beside it, or by KUBE_CONTROLLER_MANAGER and
  * KUBE_SCHEDULER. Prints a summary, and exits with 1 when a state is wrong. At least three minutes

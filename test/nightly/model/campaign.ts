@@ -7,7 +7,7 @@ import { readPolicy } from '../../../src/retention/policy-file.ts'
 import { startEtcd } from '../../support/etcd.ts'
 import { EventApiUnderTest } from '../../support/event-api.ts'
 import { inParallel } from '../../support/load.ts'
-import { Random } from '../chaos/traffic/random.ts'
+import { Random } from '../../support/random.ts'
 import { faultOf, type Reading, Refused, readAll } from './answers.ts'
 import { History } from './history.ts'
 import { MOMENT_MS } from './made-events.ts'
@@ -175,7 +175,7 @@ async function askList(index: number, query: MadeQuery, asking: Asking): Promise
   }
 }
 
-/** Only memory has the order of time, and it does not keep every earlier state. */
+/** Only memory has the order of time, and it does not retain every earlier state. */
 function mayBeGone({ of, orderBy }: MadeQuery, error: unknown): boolean {
   const isEarlier = of === 'earlier' && orderBy !== undefined
   return isEarlier && error instanceof Refused && error.status === 410

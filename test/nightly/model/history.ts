@@ -20,7 +20,6 @@ export interface Change {
 const REACH_MS_MAX = 20_000
 const PROGRESS_MS = 20
 
-/** For `await using`. */
 export class History implements AsyncDisposable {
   readonly #client: EtcdClient
   readonly #storage: EtcdStorage

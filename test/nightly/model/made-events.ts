@@ -1,6 +1,6 @@
 /** Random events for the model: few values, so that queries find them, and hostile ones. */
 import type { EventKey } from '../../../src/storage/storage.ts'
-import type { Random } from '../chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
 
 export type Choices = readonly [string, ...string[]]
 
@@ -126,7 +126,7 @@ function madeReference(random: Random): object | null {
   })
 }
 
-/** In the only form in which such a field is stored. */
+/** Formats a time in the only form in which such a field is stored. */
 function madeTime(random: Random, kind: TimeKind, nowMs: number): string | null {
   if (random.chance(0.05)) return null
   const millis = new Date(momentMs(random, nowMs)).toISOString().slice(0, 23)

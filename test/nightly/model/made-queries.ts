@@ -1,6 +1,6 @@
 /** Random queries, as a client sends them. */
 import type { Call } from '../../support/event-api.ts'
-import type { Random } from '../chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
 import {
   ACTIONS,
   type Choices,
@@ -21,14 +21,14 @@ import {
 import type { Order, PlainQuery, Term } from './plain-query.ts'
 
 export interface MadeQuery extends PlainQuery {
-  /** With the field names of core/v1, through its paths. */
+  /** The query uses the paths and field names of core/v1. */
   readonly isCore: boolean
   readonly format: 'json' | 'table'
   /** The order is a field label, and not a parameter. Undefined: none is sent. */
   readonly orderBy: 'label' | 'parameter' | undefined
   /** The label `limit`: so many events, and no further page. */
   readonly listMax: number | undefined
-  /** Of which state: the newest, any that the server has, or an earlier one. */
+  /** The state that is queried: the newest, any that the server has, or an earlier one. */
   readonly of: 'newest' | 'any' | 'earlier'
   /** The limits of successive pages, in rotation; none: the whole list at once. */
   readonly limits: readonly number[]

@@ -6,7 +6,6 @@ import type { Change, History } from './history.ts'
 import { callOf, type MadeQuery } from './made-queries.ts'
 import { matches } from './plain-query.ts'
 
-/** For `await using`. */
 export class ModelWatch implements AsyncDisposable {
   readonly query: MadeQuery
   readonly #watched: Watched
@@ -58,7 +57,7 @@ export class ModelWatch implements AsyncDisposable {
   }
 }
 
-/** At most one frame. An event that starts to match is added, one that stops to match is deleted. */
+/** Returns at most one frame: an event that starts to match is added, one that stops to match is deleted. */
 function frameOf(
   { version, before, after }: Change,
   query: MadeQuery,

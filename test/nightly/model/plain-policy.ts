@@ -1,5 +1,5 @@
 /** Random retention policies, and the lifetime that one gives to an event. */
-import type { Random } from '../chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
 import { type Choices, CLUSTERS, CONTROLLERS, KINDS, NAMESPACES, REASONS } from './made-events.ts'
 import { type PlainEvent, textOf, treeOf } from './plain-event.ts'
 
@@ -18,7 +18,7 @@ export function madeRules(random: Random): readonly MadeRule[] {
   return Array.from({ length: 1 + random.below(5) }, () => madeRule(random))
 }
 
-/** In milliseconds, or `never`. `otherwise`: for events that no rule matches. */
+/** Returns milliseconds, or `never`; `otherwise` if no rule matches. */
 export function plainLifetime(
   rules: readonly MadeRule[],
   event: PlainEvent,

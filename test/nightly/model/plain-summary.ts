@@ -14,17 +14,17 @@ export const GROUP_FIELDS = [
 export type GroupField = (typeof GROUP_FIELDS)[number]
 
 export interface PlainGroup {
-  /** In the order of `GROUP_FIELDS`. */
+  /** One value for each of `GROUP_FIELDS`. */
   readonly values: readonly string[]
   readonly occurrences: number
   readonly events: number
   readonly objects: number
-  /** Undefined when no event tells: such an event has the time 0. */
+  /** Undefined when no event has a time: such an event has the time 0. */
   readonly firstMs: number | undefined
   readonly lastMs: number | undefined
 }
 
-/** By falling occurrences, then by values. */
+/** Sorts by occurrences, most first, then by values. */
 export function plainSummary(
   events: readonly PlainEvent[],
   groupBy: readonly GroupField[],
@@ -58,7 +58,7 @@ export interface PlainCount {
   readonly events: number
 }
 
-/** For each bucket, the counts by name. */
+/** Returns the counts of each bucket, keyed by name. */
 export function plainHistogram(
   events: readonly PlainEvent[],
   bounds: readonly number[],

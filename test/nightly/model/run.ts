@@ -1,10 +1,11 @@
 /**
- * npm run test:model -- [--queries N] [--seed N]
+ * npm test -- model [--queries N] [--seed N]
  *
  * Compares the answers to random queries with those of a plain model, during concurrent writes.
  */
 import { parseArgs } from 'node:util'
 import { testSeed } from '../../support/seed.ts'
+import { print } from '../../worlds/campaign.ts'
 import { campaign } from './campaign.ts'
 
 const { values } = parseArgs({
@@ -13,13 +14,13 @@ const { values } = parseArgs({
 const seed = values.seed === undefined ? testSeed() : Number(values.seed)
 const queries = Number(values.queries)
 const startedAt = performance.now()
-process.stdout.write(`seed ${seed}, ${queries} queries\n`)
+print(`seed ${seed}, ${queries} queries`)
 const tally = await campaign({
   seed,
   queries,
   onProgress: (done) => {
-    if (done % 10_000 === 0) process.stdout.write(`${done} queries\n`)
+    if (done % 10_000 === 0) print(`${done} queries`)
   },
 })
 const seconds = ((performance.now() - startedAt) / 1000).toFixed(0)
-process.stdout.write(`no difference in ${seconds} s: ${JSON.stringify(tally)}\n`)
+print(`no difference in ${seconds} s: ${JSON.stringify(tally)}`)

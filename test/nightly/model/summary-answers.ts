@@ -1,6 +1,6 @@
 /** Random summaries and histograms, and what is wrong with the server's answer. */
 import type { EventApiUnderTest } from '../../support/event-api.ts'
-import type { Random } from '../chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
 import { Refused } from './answers.ts'
 import type { History } from './history.ts'
 import { callOf, fieldSelectorOf, type MadeQuery, madeWatch } from './made-queries.ts'
@@ -15,7 +15,7 @@ import {
   plainSummary,
 } from './plain-summary.ts'
 
-/** Of a summary or of a histogram. */
+/** The query of a summary or a histogram. */
 export interface MadeSummary {
   /** The events that it is of. */
   readonly query: MadeQuery

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EventApiUnderTest } from '../../support/event-api.ts'
 import { inParallel } from '../../support/load.ts'
-import { Random } from '../chaos/traffic/random.ts'
+import { Random } from '../../support/random.ts'
 import { madeBody, madeKey } from './made-events.ts'
 
 /** Events before the first query. */

@@ -21,7 +21,7 @@ export interface Crowd {
   readonly protocol?: 'http1'
   readonly users: readonly string[]
   readonly requests: readonly LoadRequest[]
-  /** On HTTP/2 each has a hundred streams. */
+  /** Each HTTP/2 connection has a hundred streams. */
   readonly connections: number
 }
 
@@ -41,14 +41,14 @@ export const PAST_WAITING_HTTP1: Crowd = {
   connections: 2500,
 }
 
-/** By the name on the command line. */
+/** Keyed by the name on the command line. */
 export const CROWDS: Readonly<Record<string, Crowd>> = {
   waiting: WAITING,
   streams: PAST_WAITING,
   http1: PAST_WAITING_HTTP1,
 }
 
-/** For a response, while the server has a core for itself. */
+/** The deadline of a response, while the server has a core to itself. */
 const DEADLINE_MS = 15_000
 /** A server that gets less than a third of a core is not measured for longer. */
 const STRETCH_MAX = 3
@@ -57,7 +57,7 @@ const PEAK_MS = 3000
 /** The peak is the best of these. */
 const PEAK_CONCURRENCY = [50, 150, 300]
 const MEMORY_LOOK_MS = 500
-/** From here on memory is flat: all have connected, and each has sent requests. */
+/** The time after which memory is flat: all have connected, and each has sent requests. */
 const SETTLED_MS = 10_000
 const MIB = 1024 * 1024
 

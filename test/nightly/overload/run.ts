@@ -3,7 +3,7 @@
  * queue, more than that, and more than that over HTTP/1.1. Prints a line for each run with its
  * verdict; exits with 1 when one is not what the server promises.
  *
- *   npm run test:overload [-- --runs 5] [--seconds 20] [--crowd http1] [--json]
+ *   npm test -- overload [--runs 5] [--seconds 20] [--crowd http1] [--json]
  *
  * Runs that were slowed down three times and more say little.
  */

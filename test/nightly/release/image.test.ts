@@ -1,4 +1,4 @@
-/** The container image in `release/`: `npm run test:release:full` makes it first. Needs root. */
+/** The container image in `release/`: `npm test -- release:full` makes it first. Needs root. */
 import assert from 'node:assert/strict'
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -15,7 +15,7 @@ const USER = 65532
 const READY_MS_MAX = 60_000
 const image = new UnpackedImage(join(releaseFolder, `${archiveName('x64')}.oci.tar`))
 after(() => image[Symbol.dispose]())
-/** Without what a second name, such as `lib` for `usr/lib`, leads to. */
+/** Leaves out what a second name, such as `lib` for `usr/lib`, leads to. */
 const paths = readdirSync(image.root, { recursive: true, encoding: 'utf8' }).filter(
   (path) => !/^lib(64)?\//.test(path),
 )
@@ -80,7 +80,7 @@ test('image: lists the packages of Debian, with their licences', () => {
 
 test('image: starts with a read-only root as process 1, serves, and stops', async () => {
   await using etcd = await startEtcd()
-  // By name: what reads /etc/hosts must work in it.
+  // The address is a name: reading /etc/hosts must work in the image.
   const endpoint = etcd.endpoints.join(',').replace('127.0.0.1', 'localhost')
   await using server = await Tidings.start([`--etcd-servers=${endpoint}`], {}, image.command())
   await server.until('/readyz', ({ status }) => status === 200, READY_MS_MAX)

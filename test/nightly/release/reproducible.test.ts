@@ -36,7 +36,7 @@ test('release: a clone of the commit gives the same archives and image', { skip 
   }
 })
 
-/** With another time zone, language and umask than the first build. */
+/** Builds with another time zone, language and umask than the first build. */
 function build(folder: string, args: readonly string[]): void {
   const script = 'umask 027 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 exec "$0" "$@"'
   execFileSync('sh', ['-c', script, process.execPath, ...args], { cwd: folder, stdio: 'inherit' })

@@ -29,7 +29,7 @@ export type Activity = (typeof activities)[number]
 export interface Scenario {
   /** What the replicas do while etcd is restored. */
   readonly activity: Activity
-  /** With --bump-revision and --mark-compacted. */
+  /** The restore uses --bump-revision and --mark-compacted. */
   readonly isBumped: boolean
   /** How many revisions the second history is ahead of the first when replicas connect to it. */
   readonly ahead: number
@@ -49,7 +49,7 @@ export interface Report {
   readonly wrongPresent: number
   /** Watches that delivered changes of both histories. */
   readonly mixedWatches: number
-  /** From the restore until all replicas were ready and had exactly the state of etcd. */
+  /** The time from the restore until all replicas were ready and had exactly the state of etcd. */
   readonly consistentAfterMs: number | undefined
   readonly examples: readonly string[]
 }

@@ -4,6 +4,7 @@
  * run and exits with 1 when a replica served another history. The first argument is the number of
  * runs, 20 by default.
  */
+import { print, row } from '../../worlds/campaign.ts'
 import { activities, complaints, restore, type Scenario } from './restore.ts'
 
 const runs = Number(process.argv[2] ?? 20)
@@ -24,7 +25,13 @@ const columns = [
   ['consistent after', 17],
 ] as const
 
-print(columns.map(([name]) => name))
+const widths = columns.map(([, width]) => width)
+print(
+  row(
+    columns.map(([name]) => name),
+    widths,
+  ),
+)
 for (let index = 0; index < runs; index++) {
   const scenario: Scenario = {
     // All 18 of them in rotation.
@@ -34,7 +41,7 @@ for (let index = 0; index < runs; index++) {
   }
   const report = await restore(scenario)
   const { consistentAfterMs: afterMs } = report
-  print([
+  const cells = [
     index + 1,
     scenario.activity,
     scenario.isBumped ? 'both' : 'none',
@@ -45,13 +52,9 @@ for (let index = 0; index < runs; index++) {
     report.wrongPresent,
     report.mixedWatches,
     afterMs === undefined ? 'never' : `${(afterMs / 1000).toFixed(1)} s`,
-  ])
+  ]
+  print(row(cells, widths))
   const wrong = complaints(report)
-  for (const text of [...wrong, ...report.examples]) process.stdout.write(`     ${text}\n`)
+  for (const text of [...wrong, ...report.examples]) print(`     ${text}`)
   if (wrong.length > 0) process.exitCode = 1
-}
-
-function print(cells: readonly (string | number)[]): void {
-  const texts = cells.map((cell, index) => String(cell).padEnd(columns[index]?.[1] ?? 0))
-  process.stdout.write(`${texts.join(' ')}\n`)
 }

@@ -134,7 +134,7 @@ export class Witness {
   }
 
   /**
-   * A change that keeps the previous state in the event: the response shows what it was based on.
+   * A change that preserves the previous state in the event: the response shows what it was based on.
    */
   async #askChange(client: EventClient): Promise<void> {
     const sentAtMs = performance.now()
@@ -190,7 +190,7 @@ export class Witness {
   }
 }
 
-/** Whether a list of the namespace is one of the first history. */
+/** Returns whether a list of the namespace is one of the first history. */
 function isFirst(list: WireList): boolean {
   const names = new Set(list.items.map(({ metadata }) => metadata.name))
   const hasLost = list.items.some((event) => historyOf(event) === 'first')

@@ -16,6 +16,16 @@ interface Kept extends Seen {
   readonly changedAt: number
 }
 
+/**
+ * The budget of a namespace evicts by the time last seen, that of a cluster by the time of the last
+ * write in the largest namespaces.
+ */
+interface Frontier {
+  readonly order: 'lastSeenMs' | 'changedAt'
+  readonly youngest: Kept
+  readonly at: number
+}
+
 interface Size {
   events: number
   bytes: number
@@ -31,6 +41,8 @@ const CONCURRENT_MS = 2_000
 /** Events of a batch that was cut short by a kill. */
 const LEFT_OVER_MAX = 15
 const SHARE = 0.01
+/** A run with fewer deletes a minute has tested too little. */
+const MIN_PER_MINUTE = { expired: 100, evictedWarnings: 10, evictedOthers: 50 }
 const PROBLEMS_MAX = 20
 
 export class Judge {
@@ -42,8 +54,8 @@ export class Judge {
   readonly #sizes = new Map<string | undefined, Size>()
   readonly #clientDeletes = new Set<string>()
   readonly #gone: { readonly kept: Kept; readonly at: number }[] = []
-  /** The youngest eviction of each scope with one budget only, for Warnings and others. */
-  readonly #frontiers = new Map<string, { readonly lastSeenMs: number; readonly at: number }>()
+  /** The youngest eviction of each namespace by one budget only, for Warnings and others. */
+  readonly #frontiers = new Map<string, Frontier>()
 
   constructor(reign: Reign) {
     this.#reign = reign
@@ -53,7 +65,7 @@ export class Judge {
     return this.#kept.size
   }
 
-  /** To be called before the request is sent. */
+  /** Must be called before the request is sent. */
   clientDeletes(name: string): void {
     this.#clientDeletes.add(name)
   }
@@ -87,7 +99,7 @@ export class Judge {
     for (const kept of this.#kept.values()) this.#noteLateness(kept, at)
   }
 
-  /** To be called after writers have paused: the budgets hold, and the oldest were evicted. */
+  /** Checks that budgets hold and the oldest were evicted. Writers must have paused before. */
   checkBudgets(): void {
     const { policy } = this.#reign.sure ?? {}
     for (const budget of policy?.budgets ?? []) {
@@ -104,17 +116,27 @@ export class Judge {
     this.#checkOrder()
   }
 
+  /** Checks that enough was deleted in a run of this length for its result to mean something. */
+  checkCounts(minutes: number): void {
+    const { expired, evicted, evictedWarnings } = this.counts
+    const counted = { expired, evictedWarnings, evictedOthers: evicted - evictedWarnings }
+    for (const [what, perMinute] of Object.entries(MIN_PER_MINUTE)) {
+      const count = counted[what as keyof typeof counted]
+      const least = Math.ceil(perMinute * minutes)
+      if (count < least) this.#problem(`too few ${what}: ${count}, expected at least ${least}`)
+    }
+  }
+
   #checkOrder(): void {
-    for (const [scope, { lastSeenMs, at }] of this.#frontiers) {
-      const [namespace, type] = scope.split(' ')
-      const older = this.#keptIn(namespace === '*' ? undefined : namespace).filter(
+    for (const [what, { order, youngest, at }] of this.#frontiers) {
+      const older = this.#keptIn(youngest.namespace).filter(
         (kept) =>
-          isWarning(kept) === (type === 'Warning') &&
-          kept.lastSeenMs < lastSeenMs &&
+          isWarning(kept) === isWarning(youngest) &&
+          kept[order] < youngest[order] &&
           kept.changedAt < at - BATCH_MS,
       )
       if (older.length > LEFT_OVER_MAX) {
-        this.#problem(`${scope}: ${older.length} events are older than one that was evicted`)
+        this.#problem(`${what}: ${older.length} events are older than one that was evicted`)
       }
     }
     this.#frontiers.clear()
@@ -154,18 +176,22 @@ export class Judge {
     this.counts.evicted++
     if (isWarning(kept)) {
       this.counts.evictedWarnings++
-      if (exceeded.every(({ namespace }) => this.#hasOthers(namespace, at))) {
+      if (this.#hasOthers(kept.namespace, at)) {
         this.#problem(`${describe(kept)} was evicted although there are others than Warnings`)
       }
     }
-    const [only, ...more] = new Set(exceeded.map(({ namespace }) => namespace ?? '*'))
-    if (only !== undefined && more.length === 0) this.#noteFrontier(only, kept, at)
+    const [isOfNamespace, ...more] = new Set(
+      exceeded.map(({ namespace }) => namespace !== undefined),
+    )
+    if (isOfNamespace === undefined || more.length > 0) return
+    this.#noteFrontier({ order: isOfNamespace ? 'lastSeenMs' : 'changedAt', youngest: kept, at })
   }
 
-  #noteFrontier(scope: string, kept: Kept, at: number): void {
-    const key = `${scope} ${isWarning(kept) ? 'Warning' : 'other'}`
-    const known = this.#frontiers.get(key)?.lastSeenMs ?? Number.NEGATIVE_INFINITY
-    if (kept.lastSeenMs > known) this.#frontiers.set(key, { lastSeenMs: kept.lastSeenMs, at })
+  #noteFrontier(frontier: Frontier): void {
+    const { order, youngest } = frontier
+    const key = `${youngest.namespace}, ${isWarning(youngest) ? 'Warnings' : 'others'} by ${order}`
+    const known = this.#frontiers.get(key)?.youngest[order] ?? Number.NEGATIVE_INFINITY
+    if (youngest[order] > known) this.#frontiers.set(key, frontier)
   }
 
   /** The budgets that justify the eviction. */
@@ -201,15 +227,14 @@ export class Judge {
     return gone
   }
 
-  #hasOthers(namespace: string | undefined, at: number): boolean {
+  #hasOthers(namespace: string, at: number): boolean {
     return this.#keptIn(namespace).some(
       (kept) => !isWarning(kept) && kept.changedAt < at - BATCH_MS,
     )
   }
 
-  #keptIn(namespace: string | undefined): readonly Kept[] {
-    const all = [...this.#kept.values()]
-    return namespace === undefined ? all : all.filter((kept) => kept.namespace === namespace)
+  #keptIn(namespace: string): readonly Kept[] {
+    return [...this.#kept.values()].filter((kept) => kept.namespace === namespace)
   }
 
   #sizeOf(namespace: string | undefined): Size {

@@ -1,5 +1,5 @@
 /** Policies as this test knows them: written to the file, and evaluated by code of its own. */
-import type { Random } from '../chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
 
 /** What writers write: `alarms` has Warnings only, and `fat` long notes. */
 export const NAMESPACES = ['short', 'full', 'fat', 'alarms', 'other'] as const
@@ -71,7 +71,7 @@ export const EVERYTHING_EXPIRES: PlannedPolicy = {
   budgets: [],
 }
 
-/** Rules in any order: some hide others, and the same event is kept longer or shorter than before. */
+/** The order of rules is random: some hide others, and an event's lifetime changes with the policy. */
 export function drawPolicy(random: Random): PlannedPolicy {
   const rules = Array.from({ length: 1 + random.below(5) }, (_, index): PlannedRule => {
     const match: { -readonly [field in keyof Facts]?: Facts[field] } = {
@@ -89,7 +89,7 @@ export function drawPolicy(random: Random): PlannedPolicy {
     { name: 'cluster', namespace: undefined, events: random.pick([300, 700, 1_200]) },
     { name: 'cluster-bytes', namespace: undefined, bytes: 400_000 },
   ]
-  // The first budget that matches a scope applies: only one of those of the cluster is kept.
+  // The first budget that matches a scope applies: only one of the two for the cluster is used.
   const unused = random.chance(0.5) ? 'cluster' : 'cluster-bytes'
   return { rules, budgets: budgets.filter(({ name }) => name !== unused && random.chance(0.8)) }
 }

@@ -4,7 +4,7 @@ import type { PlannedPolicy } from './policies.ts'
 interface Period {
   readonly policy: PlannedPolicy
   readonly writtenAt: number
-  /** Since when every replica uses it; undefined while some may still use the one before. */
+  /** The time since which every replica uses it; undefined while some may still use the one before. */
   knownAt: number | undefined
 }
 

@@ -3,7 +3,7 @@ import { EtcdStorage } from '../../../src/storage/etcd/etcd-storage.ts'
 import type { StoredEvent } from '../../../src/storage/storage.ts'
 import type { Judge } from './judge.ts'
 
-/** Tells the judge of every change in etcd, in its order. */
+/** Reports every change in etcd to the judge, in order. */
 export class Witness implements AsyncDisposable {
   readonly #client: EtcdClient
   readonly #storage: EtcdStorage

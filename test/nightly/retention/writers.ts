@@ -1,8 +1,8 @@
 import { pause } from '../../../src/lib/abort.ts'
 import type { EventClient } from '../../support/event-client.ts'
+import type { Random } from '../../support/random.ts'
 import type { Replicas } from '../../support/replicas.ts'
 import { makeEvent } from '../../support/wire-event.ts'
-import type { Random } from '../chaos/traffic/random.ts'
 import type { Judge } from './judge.ts'
 import { NAMESPACES, REASONS } from './policies.ts'
 

@@ -4,7 +4,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeSelfSigned } from '../../../src/http/tls/self-signed.ts'
 import { type EtcdCluster, startEtcd } from '../../support/etcd.ts'
-import { configurationIn, PROXY_ADDRESS, RealProxy, reservePort } from '../../support/proxies.ts'
+import { reservePort } from '../../support/ports.ts'
+import { configurationIn, PROXY_ADDRESS, RealProxy } from '../../support/proxies.ts'
 import { Tidings } from '../../support/tidings.ts'
 import { RollingClient } from './http2-client.ts'
 
@@ -18,7 +19,7 @@ export interface Pace {
   readonly settleMs: number
 }
 
-/** As docs/how-to/proxies.md says. */
+/** The pace of docs/how-to/proxies.md. */
 export const documentedPace: Pace = { checkMs: 1_000, stopDelayMs: 5_000, settleMs: 3_000 }
 
 export interface FleetOptions {

@@ -20,7 +20,7 @@ export interface RollingCall {
 
 export interface RollingAnswer {
   readonly outcome: Outcome
-  /** Of a response that was cut: where, and with which code. */
+  /** Where the response was cut, and with which code. */
   readonly body: string
 }
 

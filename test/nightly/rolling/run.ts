@@ -1,6 +1,6 @@
 /**
  * Restarts three replicas behind haproxy one after the other, while HTTP/2 clients write and read
- * all the time, and counts how requests ended: `npm run test:rolling -- [rounds]`. REFUSED_STREAM
+ * all the time, and counts how requests ended: `npm test -- rolling [rounds]`. REFUSED_STREAM
  * means that a request was not processed and may be retried; a failed connection, that it was not
  * sent. Both are retried, and then no request may have failed.
  */
@@ -39,7 +39,7 @@ async function drive(client: RollingClient): Promise<void> {
     const created = await retried(create, count)
     const read = await retried(get, count)
     if (created.outcome !== 201 || read.outcome !== 200) failures += 1
-    // At the rate of a busy recorder, not as fast as possible.
+    // The rate of a busy recorder, not as fast as possible.
     await sleep(Math.random() * 100)
   }
 }

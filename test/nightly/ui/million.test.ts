@@ -3,7 +3,7 @@
  * from what the user does to the paint; then the latency of another client of the API, with and
  * without a browser that clicks around, by turns.
  *
- *   npm run build && node --test --test-timeout=1200000 test/nightly/ui/million.test.ts
+ *   npm test -- ui:full million
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, type TestContext, test } from 'node:test'
@@ -28,7 +28,7 @@ const COUNT = 1_000_000
 const TIMES = 5
 const FIRST_PAINT_MS_MAX = 1_500
 const CHANGE_MS_MAX = 500
-/** Of medians and of means: what few requests have to wait for is in the mean. */
+/** Applies to medians and to means: what few requests wait for shows in the mean. */
 const RATIO_MAX = 1.1
 /** A request that comes while the server counts waits for a slice of that work. */
 const P99_MORE_MS_MAX = 20
@@ -113,7 +113,7 @@ describe('page: a million events', () => {
 
   test('other clients of the API do not notice the browser', async (t) => {
     const { page } = opened
-    await using client = await SteadyClient.connect(server.tidings)
+    using client = await SteadyClient.connect(server.tidings)
     const searches = JSON.stringify(Object.values(CHANGES).map((one) => `?range=7d${one}`))
     await pinned(0, async () => {
       await client.run(TURN_MS)

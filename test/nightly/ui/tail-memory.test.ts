@@ -6,7 +6,7 @@
  * with ten times as many new rows, and the server is asked for its status as often as in six minutes.
  * A last minute comes at 100 events a second: that is what the tab has after the hour.
  *
- *   npm run build && node --test --test-timeout=1200000 test/nightly/ui/tail-memory.test.ts
+ *   npm test -- ui:full tail-memory
  */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -107,7 +107,7 @@ async function followed(server: PageServer, tab: BareTab): Promise<readonly TabM
     await write({ from, to: from + part }, PER_SECOND)
   }
   client.close()
-  await server.tell([
+  await server.write([
     { minutesAgo: 0, reason: 'Pulled', object: 'Pod/web-0', note: 'the last one' },
   ])
   await tab.until(`document.body.innerText.includes('the last one')`, 60_000)

@@ -1,7 +1,7 @@
 /**
  * The load during an upgrade: writers that create events with known names, read them back and patch
  * them, readers of lists in pages, and watchers that resume where they were. Everything that a
- * client was told is remembered, so that afterwards lists and watches can be compared with it.
+ * client received is remembered, so that afterwards lists and watches can be compared with it.
  */
 import type { ClientHttp2Stream } from 'node:http2'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -43,7 +43,7 @@ const PAGE = 150
 const PAUSE_MS_MAX = 100
 const RESUME_MS = 50
 const CATCH_UP_MS_MAX = 30_000
-/** For each kind, at each replacement: a client loses one connection, and its requests are serial. */
+/** Allowed for each kind at each replacement: a client loses one connection, and its requests are serial. */
 const REPEATS_PER_CLIENT_MAX = 2
 /** How many faults of one kind are described. */
 const NAMED_MAX = 5
@@ -143,7 +143,7 @@ export class UpgradeLoad implements Disposable {
         body: JSON.stringify({ metadata: { labels: { patched: name } } }),
       })
       await this.#readBack(client, path, patched)
-      // At the rate of a busy recorder, not as fast as possible.
+      // The rate of a busy recorder, not as fast as possible.
       await sleep(Math.random() * PAUSE_MS_MAX)
     }
   }

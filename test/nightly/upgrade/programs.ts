@@ -11,7 +11,7 @@ import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 
 export interface Program {
-  /** For people: `v0.1.0`, `378fd93`, `this tree`. */
+  /** The name for people: `v0.1.0`, `378fd93`, `this tree`. */
   readonly name: string
   /** `main.js` for this Node, or the launcher of an archive, which brings its own. */
   readonly file: string
@@ -34,7 +34,7 @@ export function thisTree(): Program {
   return { name: 'this tree', file: join(root, 'dist/main.js'), identity: identityIn(root) }
 }
 
-/** Of a file that ends in `.tar.gz`, a tag, or a commit. */
+/** Takes a file that ends in `.tar.gz`, a tag, or a commit. */
 export function programOf(source: string): Promise<Program> {
   return source.endsWith('.tar.gz') ? unpack(source) : build(source)
 }

@@ -1,7 +1,7 @@
 /**
  * Upgrades three replicas behind haproxy one by one under load, rolls them back one by one, and
  * starts the old program on data of the new one:
- * `npm run test:upgrade -- [--from REF|ARCHIVE] [--to REF|ARCHIVE] [--rounds N]`.
+ * `npm test -- upgrade [--from REF|ARCHIVE] [--to REF|ARCHIVE] [--rounds N]`.
  *
  * Without options: from the newest release (or the commit in test/releases/previous.json) to this
  * tree.

@@ -50,7 +50,7 @@ async function verify(fleet: Fleet, index: number, { identity }: Program): Promi
   assert.deepEqual({ version, commit: gitCommit }, identity, `replica ${index}`)
 }
 
-/** For people, without the faults. */
+/** Formats a report for people, without the faults. */
 export function describeLoad(report: LoadReport): string {
   const { requests, events, changes, lists, refused, notSent, watches } = report
   return (

@@ -1,7 +1,5 @@
 /** What the simulated etcd needs from the world, and what the world gets from it. */
 
-import type { Command } from './machine.ts'
-
 /** The world as one member sees it. The member drops what it had scheduled when it crashes. */
 export interface MemberWorld {
   /** True time in milliseconds, with fractions. A member measures leases by it. */
@@ -40,7 +38,7 @@ export interface StreamOut {
 export interface StreamIn {
   /** A WatchRequest message from the client. */
   receive(message: Buffer): void
-  /** The client has read: there is room again. */
+  /** The client has read: the buffer of the stream has space again. */
   onDrain(): void
   /** The client cancelled the stream, or its connection broke. */
   close(): void
@@ -79,15 +77,28 @@ export interface Commit {
   readonly revision: number
   /** The true time at which a majority had it: from then on linearizable reads see it. */
   readonly at: number
-  /** In the order of their sub-revisions. */
+  /** Ordered by sub-revision. */
   readonly changes: readonly Change[]
-  /** What made them. */
-  readonly command?: Command | undefined
+  /** The transaction that made them; undefined when a lease expired. */
+  readonly command?: CommittedTxn | undefined
+}
+
+/** A transaction, as far as checks look at it. Keys are latin1 strings, which sort like their bytes. */
+export interface CommittedTxn {
+  readonly kind: 'txn'
+  /** `number`: the operand, if it is one. */
+  readonly compares: readonly {
+    readonly key: string
+    readonly target: number
+    readonly number: number
+  }[]
+  /** The puts and nested transactions of the branch that requires the compares. */
+  readonly success: readonly (CommittedTxn | { readonly kind: 'put'; readonly key: string })[]
 }
 
 export interface ClusterObserver {
   onCommit?(commit: Commit): void
-  /** History up to and including `revision` is gone (etcd keeps the state at that revision). */
+  /** History up to and including `revision` is gone (the state at that revision stays). */
   onCompact?(revision: number, at: number): void
   /** The cluster was restored: commits after `kept` are gone; the next one is after `revision`. */
   onRestore?(restore: {
@@ -95,7 +106,7 @@ export interface ClusterObserver {
     readonly revision: number
     readonly at: number
   }): void
-  /** For the trace and the coverage of faults. */
+  /** A line for the trace. */
   onEvent?(text: string): void
 }
 
@@ -122,7 +133,7 @@ export interface Cluster {
   readonly revision: number
   readonly compactedRevision: number
   readonly leader: number | undefined
-  /** The process ends at once; what was fsynced (its log) is kept. */
+  /** The process ends at once; its log on disk survives. */
   crash(member: number): void
   restart(member: number): void
   /** The process stops and continues (SIGSTOP, SIGCONT): its timers and messages wait. */
@@ -140,7 +151,7 @@ export interface Cluster {
    */
   restore(snapshot: Snapshot, options: { readonly bump: number }): void
   setQuota(bytes: number): void
-  /** Removes the NOSPACE alarm, as `etcdctl alarm disarm` does, after an operator made room. */
+  /** Removes the NOSPACE alarm, as `etcdctl alarm disarm` does, after an operator freed space. */
   disarm(): void
   /** An operator's `etcdctl defrag` of one member. */
   defragment(member: number): void

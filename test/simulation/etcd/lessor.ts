@@ -1,19 +1,15 @@
 /**
- * The leases as the leader keeps them: it alone measures their time. Every leader measures for
- * itself, so a former leader that has not noticed yet answers from its own, older view.
+ * The leases of the leader, which alone measures their time. Every member that believes it leads
+ * measures for itself, so a former leader answers from its own, older view until it learns better.
  */
+import { electionMs } from './leadership.ts'
 import type { Lease } from './machine.ts'
 import type { MemberProcess } from './process.ts'
-import { electionMs } from './raft/raft.ts'
 
 /** How often expired leases are looked for. */
 const periodMs = 500
-/** At most so many are revoked at a time. */
-const revokedMax = 500
 /** An expired lease that is still there is revoked again after this: the timeout of a request. */
 const retryMs = 7_000
-/** More leases than this are spread out when a leader takes over: revocations per second. */
-const revokeRate = 1_000
 
 interface Held {
   readonly lease: Lease
@@ -21,7 +17,7 @@ interface Held {
   /** When to revoke it, again if need be. */
   dueAt: number
   /** Renewals that came after the expiry wait until it is revoked. */
-  waiting: ((isRevoked: boolean) => void)[] | undefined
+  readonly waiting: ((isRevoked: boolean) => void)[]
 }
 
 export class Lessor {
@@ -43,41 +39,31 @@ export class Lessor {
 
   /** Takes over: every lease gets its full time, and an election timeout more. */
   promote(leases: Iterable<Lease>): void {
-    const held = new Map<bigint, Held>()
-    const now = this.#now()
-    for (const lease of leases) {
-      const expiry = now + electionMs + lease.ttlSeconds * 1000
-      held.set(lease.id, { lease, expiry, dueAt: expiry, waiting: undefined })
-    }
-    this.#held = held
-    if (held.size >= revokeRate) this.#spread([...held.values()], now)
-    this.#schedule()
+    this.#held = new Map()
+    this.#stop()
+    for (const lease of leases) this.#hold(lease, electionMs + lease.ttlSeconds * 1000)
   }
 
   demote(): void {
     const held = this.#held
-    this.#held = undefined
-    this.#stop()
-    for (const { waiting } of held?.values() ?? []) for (const done of waiting ?? []) done(false)
+    this.crash()
+    for (const { waiting } of held?.values() ?? []) for (const done of waiting) done(false)
   }
 
-  /** The process ends: nothing that waits is answered. */
+  /** The process ends: pending renewals get no reply. */
   crash(): void {
     this.#held = undefined
     this.#stop()
   }
 
   granted(lease: Lease): void {
-    if (this.#held === undefined) return
-    const expiry = this.#now() + lease.ttlSeconds * 1000
-    this.#held.set(lease.id, { lease, expiry, dueAt: expiry, waiting: undefined })
-    this.#scheduleAt(expiry)
+    if (this.#held !== undefined) this.#hold(lease, lease.ttlSeconds * 1000)
   }
 
   revoked(id: bigint): void {
-    const waiting = this.#held?.get(id)?.waiting
+    const held = this.#held?.get(id)
     this.#held?.delete(id)
-    for (const done of waiting ?? []) done(true)
+    for (const done of held?.waiting ?? []) done(true)
   }
 
   /** Undefined: there is no such lease. */
@@ -88,54 +74,44 @@ export class Lessor {
 
   /** `done` gets the new time to live; 0 when the lease is gone, undefined when not the leader. */
   renew(id: bigint, done: (ttl: number | undefined) => void): void {
-    if (this.#held === undefined) {
-      done(undefined)
-      return
-    }
-    const held = this.#held.get(id)
+    const held = this.#held?.get(id)
     if (held === undefined) {
-      done(0)
-      return
-    }
-    if (held.expiry <= this.#now()) {
-      held.waiting ??= []
+      done(this.#held === undefined ? undefined : 0)
+    } else if (held.expiry <= this.#now()) {
       held.waiting.push((isRevoked) => done(isRevoked ? 0 : undefined))
-      return
+    } else {
+      held.expiry = this.#now() + held.lease.ttlSeconds * 1000
+      held.dueAt = held.expiry
+      done(held.lease.ttlSeconds)
     }
-    held.expiry = this.#now() + held.lease.ttlSeconds * 1000
-    held.dueAt = held.expiry
-    done(held.lease.ttlSeconds)
   }
 
-  /** After a stop of the process the timers are late. */
+  #hold(lease: Lease, ms: number): void {
+    const expiry = this.#now() + ms
+    this.#held?.set(lease.id, { lease, expiry, dueAt: expiry, waiting: [] })
+    this.#scheduleAt(expiry)
+  }
+
+  /** Late when the process was stopped. */
   #tick(): void {
     const now = this.#now()
     const due: bigint[] = []
     for (const held of this.#held?.values() ?? []) {
-      if (held.dueAt > now || due.length === revokedMax) continue
+      if (held.dueAt > now) continue
       held.dueAt = now + retryMs
-      if (held.expiry <= now) due.push(held.lease.id)
+      due.push(held.lease.id)
     }
     for (const id of due) this.#revoke(id)
-    this.#schedule()
-  }
-
-  #schedule(): void {
-    this.#stop()
-    let earliest = Number.POSITIVE_INFINITY
-    for (const { dueAt } of this.#held?.values() ?? []) if (dueAt < earliest) earliest = dueAt
-    this.#scheduleAt(earliest)
+    for (const { dueAt } of this.#held?.values() ?? []) this.#scheduleAt(dueAt)
   }
 
   #scheduleAt(dueAt: number): void {
-    if (dueAt === Number.POSITIVE_INFINITY) return
     const at = Math.ceil((Math.max(dueAt, this.#now()) + 0.001) / periodMs) * periodMs
     if (at >= this.#tickAt) return
     this.#stop()
     this.#tickAt = at
     this.#cancelTick = this.#process.timer(at - this.#now(), () => {
-      this.#tickAt = Number.POSITIVE_INFINITY
-      this.#cancelTick = undefined
+      this.#stop()
       this.#tick()
     })
   }
@@ -144,30 +120,6 @@ export class Lessor {
     this.#cancelTick?.()
     this.#cancelTick = undefined
     this.#tickAt = Number.POSITIVE_INFINITY
-  }
-
-  /** Leases that would expire together are spread, to three quarters of the rate of revocation. */
-  #spread(all: Held[], now: number): void {
-    all.sort((a, b) => a.expiry - b.expiry)
-    const perSecond = (3 * revokeRate) / 4
-    let base = (all[0] as Held).expiry - now
-    let next = base + 1000
-    let expires = 0
-    for (const held of all) {
-      const remaining = held.expiry - now
-      if (remaining > next) {
-        base = remaining
-        next = base + 1000
-        expires = 1
-        continue
-      }
-      expires++
-      if (expires <= perSecond) continue
-      const delay = 1000 * (expires / perSecond) - (remaining - base)
-      next = base + delay
-      held.expiry = now + delay + electionMs + held.lease.ttlSeconds * 1000
-      held.dueAt = held.expiry
-    }
   }
 
   #now(): number {

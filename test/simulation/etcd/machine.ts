@@ -1,25 +1,28 @@
 /**
- * The replicated state: what the committed entries of the log make of it. Entries are applied here
- * once, when they are committed; each member then follows at its own pace.
+ * The state that members share, and what each committed entry of the history makes of it. An entry
+ * is applied here once, when it is committed; each member then follows at its own pace.
  */
-import type {
-  CompareRequest,
-  DeleteRequest,
-  Op,
-  PutRequest,
-  RangeRequest,
-  TxnRequest,
-} from './codec/requests.ts'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import {
+  AlarmResponseSchema,
+  CompactionResponseSchema,
+  type Compare,
+  type DeleteRangeRequest,
+  type KeyValue,
+  LeaseGrantResponseSchema,
+  LeaseRevokeResponseSchema,
+  type PutRequest,
+  type RangeRequest,
+  RangeResponseSchema,
+  type RequestOp,
+  type ResponseOpSchema,
+  type TxnRequest,
+  TxnResponseSchema,
+} from '../../support/etcd-protocol/rpc_pb.ts'
+import { encode, endOf, nameOf } from './messages.ts'
 import type { Status } from './status.ts'
 import * as statuses from './status.ts'
-import {
-  type KeyRecord,
-  Store,
-  type StoreCopy,
-  type StoredChange,
-  type Version,
-  valueIn,
-} from './store/store.ts'
+import { type KeyRecord, Store, type StoreCopy, type StoredChange, type Version } from './store.ts'
 
 /** Shorter leases are extended to this: one and a half election timeouts, rounded up. */
 const ttlMinSeconds = 2
@@ -38,12 +41,9 @@ export interface Alarm {
 }
 
 export type Command =
-  | { readonly kind: 'empty' }
-  /** What is left of another command that was applied. */
-  | { readonly kind: 'done' }
-  | TxnRequest
-  | PutRequest
-  | DeleteRequest
+  /** The first entry of a new leader. */
+  | { readonly kind: 'elected' }
+  | { readonly kind: 'txn'; readonly txn: TxnRequest }
   | { readonly kind: 'compact'; readonly revision: number }
   | { readonly kind: 'grant'; readonly id: bigint; readonly ttl: bigint }
   | { readonly kind: 'revoke'; readonly id: bigint }
@@ -54,49 +54,25 @@ export type Command =
       readonly alarm: number
     }
 
-export type OpResult =
-  | {
-      readonly kind: 'range'
-      readonly revision: number
-      readonly versions: readonly Version[]
-      readonly count: number
-      readonly more: boolean
-      readonly keysOnly: boolean
-    }
-  | { readonly kind: 'put'; readonly revision: number; readonly prev: Version | undefined }
-  | {
-      readonly kind: 'delete'
-      readonly revision: number
-      readonly deleted: number
-      readonly prevs: readonly Version[]
-    }
-  | TxnResult
-
-export interface TxnResult {
-  readonly kind: 'txn'
-  /** 0 for a nested transaction: only the outermost has a revision. */
-  revision: number
-  readonly succeeded: boolean
-  readonly results: readonly OpResult[]
+/** The header of a response, which names the member that replies. */
+export interface Header {
+  readonly memberId: bigint
+  readonly revision: bigint
 }
 
-export type Result =
-  | OpResult
-  | { readonly kind: 'grant'; readonly lease: Lease }
-  | { readonly kind: 'alarm'; readonly alarms: readonly Alarm[] }
-  | undefined
+/** The response to a command, encoded for the member that replies. */
+type Encode = (header: Header) => Buffer
 
-/** What became of a committed entry: the same for every member. */
+/** The effect of a committed command, which is the same for every member. */
 export interface Outcome {
-  readonly status: Status | undefined
-  /** For the member that replies; dropped when it has. */
-  result: Result
+  readonly result: Encode | Status
   readonly changes: readonly StoredChange[]
-  /** The state after the entry. */
+  /** The state after the command. */
   readonly revision: number
   readonly compacted: number
-  readonly leases: { readonly granted?: Lease; readonly revoked?: bigint } | undefined
   readonly alarms: readonly Alarm[]
+  readonly granted: Lease | undefined
+  readonly revoked: bigint | undefined
 }
 
 export interface MachineCopy {
@@ -105,22 +81,24 @@ export interface MachineCopy {
   readonly alarms: readonly Alarm[]
 }
 
+/** How much of the history a member has applied. */
+export interface View {
+  readonly revision: number
+  readonly compacted: number
+}
+
+type ResponseOp = MessageInitShape<typeof ResponseOpSchema>
+
 /** A transaction with the branch that its compares chose. */
 interface Choice {
   readonly succeeded: boolean
-  readonly ops: readonly (Op | undefined)[]
-  /** For the nested transactions of the branch, in order. */
-  readonly nested: readonly Choice[]
+  readonly ops: readonly (RequestOp['request'] | { case: 'choice'; value: Choice })[]
 }
-
-const noChoices: readonly Choice[] = []
-const noVersions: readonly Version[] = []
 
 export class Machine {
   readonly store: Store
   readonly leases: Map<bigint, Lease> = new Map()
   alarms: readonly Alarm[] = []
-  #leaseChange: Outcome['leases']
 
   constructor(copy?: MachineCopy, bump: number = 0) {
     this.store = new Store(copy?.store, bump)
@@ -130,8 +108,7 @@ export class Machine {
       this.leases.set(id, { id, ttlSeconds, keys: new Set() })
     }
     for (const { name, versions } of copy.store.records) {
-      const lease = versions.at(-1)?.lease ?? 0n
-      if (lease !== 0n) this.leases.get(lease)?.keys.add(name)
+      this.leases.get(versions.at(-1)?.kv.lease ?? 0n)?.keys.add(name)
     }
   }
 
@@ -140,161 +117,152 @@ export class Machine {
     return { store: this.store.copy(), leases, alarms: this.alarms }
   }
 
-  /** NOSPACE: etcd then refuses what needs space. */
-  get isFull(): boolean {
-    return this.alarms.length > 0 && this.alarms.some(({ alarm }) => alarm === 1)
-  }
-
   apply(command: Command, cost: number): Outcome {
-    this.#leaseChange = undefined
-    let result: Result
-    let status: Status | undefined
-    if (cost > 0 && this.isFull) status = statuses.noSpace
-    else {
-      const made = this.#perform(command)
-      if (isStatus(made)) status = made
-      else result = made
-    }
+    const isRefused = cost > 0 && this.alarms.some(({ alarm }) => alarm === 1)
+    const result = isRefused ? statuses.noSpace : this.#perform(command)
+    const isDone = !isStatus(result)
     const { store, alarms } = this
     const changes = store.commit()
-    const { revision, compacted } = store
-    return { status, result, changes, revision, compacted, leases: this.#leaseChange, alarms }
+    return {
+      result,
+      changes,
+      revision: store.revision,
+      compacted: store.compacted,
+      alarms,
+      granted: isDone && command.kind === 'grant' ? this.leases.get(command.id) : undefined,
+      revoked: isDone && command.kind === 'revoke' ? command.id : undefined,
+    }
   }
 
-  #perform(command: Command): Result | Status {
+  #perform(command: Command): Encode | Status {
     switch (command.kind) {
-      case 'empty':
-      case 'done':
-        return undefined
+      case 'elected':
+        return () => Buffer.alloc(0)
       case 'txn':
-        return this.#txn(command)
-      case 'put':
-        if (command.lease !== 0n && !this.leases.has(command.lease)) return statuses.leaseNotFound
-        return this.#put(command)
-      case 'delete':
-        return this.#delete(command)
+        return this.#txn(command.txn)
       case 'compact':
         return this.#compact(command.revision)
       case 'grant':
         return this.#grant(command.id, command.ttl)
       case 'revoke':
         return this.#revoke(command.id)
-      case 'alarm':
-        return { kind: 'alarm', alarms: this.#alarm(command) }
+      case 'alarm': {
+        const alarms = [...this.#alarm(command)]
+        return (header) => encode(AlarmResponseSchema, { header, alarms })
+      }
     }
   }
 
-  /** A transaction that only reads, on a member whose state is as of `revision`. */
-  readTxn(
-    txn: TxnRequest,
-    view: { readonly revision: number; readonly compacted: number },
-  ): TxnResult | Status {
+  /** A transaction that only reads. */
+  readTxn(txn: TxnRequest, view: View): Encode | Status {
     const choice = choose(this.store, txn, view.revision)
     const status = checkRanges(choice, view)
     if (status !== undefined) return status
-    const results = choice.ops.map((op) =>
-      rangeResult(this.store, op as RangeRequest, view.revision),
-    )
-    return { kind: 'txn', revision: view.revision, succeeded: choice.succeeded, results }
+    return this.#txnResponse(choice, this.#run(choice, view.revision))
   }
 
-  readRange(
-    range: RangeRequest,
-    view: { readonly revision: number; readonly compacted: number },
-  ): OpResult | Status {
+  readRange(range: RangeRequest, view: View): Encode | Status {
     if (range.revision > view.revision) return statuses.futureRevision
-    const revision = range.revision <= 0 ? view.revision : range.revision
-    if (revision < view.compacted) return statuses.compacted
-    return rangeResult(this.store, range, view.revision)
+    if (range.revision > 0 && range.revision < view.compacted) return statuses.compacted
+    const response = rangeResponse(this.store, range, view.revision)
+    return (header) => encode(RangeResponseSchema, { ...response, header })
   }
 
-  #txn(txn: TxnRequest): TxnResult | Status {
+  #txn(txn: TxnRequest): Encode | Status {
     const { store } = this
     const choice = choose(store, txn, store.revision)
     const status = this.#checkPuts(choice) ?? checkRanges(choice, store)
     if (status !== undefined) return status
-    const results = this.#run(choice)
-    return { kind: 'txn', revision: store.readRevision, succeeded: choice.succeeded, results }
+    return this.#txnResponse(choice, this.#run(choice, undefined))
+  }
+
+  #txnResponse({ succeeded }: Choice, responses: ResponseOp[]): Encode {
+    return (header) => encode(TxnResponseSchema, { header, succeeded, responses })
   }
 
   #checkPuts(choice: Choice): Status | undefined {
-    let nested = 0
     for (const op of choice.ops) {
-      if (op === undefined) continue
-      if (op.kind === 'txn') {
-        const status = this.#checkPuts(choice.nested[nested++] as Choice)
+      if (op.case === 'choice') {
+        const status = this.#checkPuts(op.value)
         if (status !== undefined) return status
-      } else if (op.kind === 'put' && op.lease !== 0n && !this.leases.has(op.lease)) {
-        return statuses.leaseNotFound
+      } else if (op.case === 'requestPut' && op.value.lease !== 0n) {
+        if (!this.leases.has(op.value.lease)) return statuses.leaseNotFound
       }
     }
     return undefined
   }
 
-  #run(choice: Choice): OpResult[] {
-    const results: OpResult[] = []
-    let nested = 0
-    for (const op of choice.ops) {
-      if (op === undefined) continue
-      if (op.kind === 'put') results.push(this.#put(op))
-      else if (op.kind === 'delete') results.push(this.#delete(op))
-      else if (op.kind === 'range') {
-        results.push(rangeResult(this.store, op, this.store.readRevision))
-      } else {
-        const inner = choice.nested[nested++] as Choice
-        const { succeeded } = inner
-        results.push({ kind: 'txn', revision: 0, succeeded, results: this.#run(inner) })
+  /** `revision`: what a read-only transaction sees; undefined: the newest, with its own changes. */
+  #run(choice: Choice, revision: number | undefined): ResponseOp[] {
+    return choice.ops.map((op) => {
+      switch (op.case) {
+        case 'requestPut':
+          return { response: { case: 'responsePut', value: this.#put(op.value) } }
+        case 'requestDeleteRange':
+          return { response: { case: 'responseDeleteRange', value: this.#delete(op.value) } }
+        case 'requestRange': {
+          const value = rangeResponse(this.store, op.value, revision ?? this.store.readRevision)
+          return { response: { case: 'responseRange', value } }
+        }
+        case 'choice': {
+          const responses = this.#run(op.value, revision)
+          // Only the header of the outermost transaction has a revision.
+          const value = { header: {}, succeeded: op.value.succeeded, responses }
+          return { response: { case: 'responseTxn', value } }
+        }
+        default:
+          throw new Error(`an operation of a checked transaction is ${op.case}`)
       }
-    }
-    return results
+    })
   }
 
-  #put(put: PutRequest): OpResult {
+  #put({ key, value, lease, prevKv }: PutRequest) {
     const { store } = this
-    const { key, lease } = put
-    const before = store.get(key, store.readRevision)
-    store.put(put)
+    const name = nameOf(key)
+    const before = store.get(name, store.readRevision)
+    store.put(name, value, lease)
     if (before !== undefined && before.lease !== lease) {
-      this.leases.get(before.lease)?.keys.delete(key)
+      this.leases.get(before.lease)?.keys.delete(name)
     }
-    if (lease !== 0n) this.leases.get(lease)?.keys.add(key)
-    return { kind: 'put', revision: store.readRevision, prev: put.prevKv ? before : undefined }
+    if (lease !== 0n) this.leases.get(lease)?.keys.add(name)
+    return { header: this.#header(), prevKv: prevKv ? before : undefined }
   }
 
-  #delete(request: DeleteRequest): OpResult {
+  #delete({ key, rangeEnd, prevKv }: DeleteRangeRequest) {
     const { store } = this
     const revision = store.readRevision
-    const records = store.records(request.key, request.end, revision)
-    const prevs = request.prevKv
-      ? records.map((record) => record.at(revision) as Version)
-      : noVersions
+    const records = store.records(nameOf(key), endOf(rangeEnd), revision)
+    const prevKvs = prevKv ? records.map((record) => (record.at(revision) as Version).kv) : []
     for (const record of records) this.#deleteRecord(record)
-    return { kind: 'delete', revision: store.readRevision, deleted: records.length, prevs }
+    return { header: this.#header(), deleted: BigInt(records.length), prevKvs }
+  }
+
+  #header() {
+    return { revision: BigInt(this.store.readRevision) }
   }
 
   #deleteRecord(record: KeyRecord): void {
-    const lease = record.versions.at(-1)?.lease ?? 0n
+    const lease = record.versions.at(-1)?.kv.lease ?? 0n
     if (lease !== 0n) this.leases.get(lease)?.keys.delete(record.name)
     this.store.delete(record)
   }
 
-  #compact(revision: number): Status | undefined {
+  #compact(revision: number): Encode | Status {
     if (revision <= this.store.compacted) return statuses.compacted
     if (revision > this.store.revision) return statuses.futureRevision
     this.store.compacted = revision
-    return undefined
+    return (header) => encode(CompactionResponseSchema, { header })
   }
 
-  #grant(id: bigint, ttl: bigint): Result | Status {
+  #grant(id: bigint, ttl: bigint): Encode | Status {
     if (ttl > ttlMaxSeconds) return statuses.ttlTooLarge
     if (this.leases.has(id)) return statuses.leaseExists
-    const lease = { id, ttlSeconds: Math.max(ttlMinSeconds, Number(ttl)), keys: new Set<string>() }
-    this.leases.set(id, lease)
-    this.#leaseChange = { granted: lease }
-    return { kind: 'grant', lease }
+    const ttlSeconds = Math.max(ttlMinSeconds, Number(ttl))
+    this.leases.set(id, { id, ttlSeconds, keys: new Set<string>() })
+    return (header) => encode(LeaseGrantResponseSchema, { header, id, ttl: BigInt(ttlSeconds) })
   }
 
-  #revoke(id: bigint): Status | undefined {
+  #revoke(id: bigint): Encode | Status {
     const lease = this.leases.get(id)
     if (lease === undefined) return statuses.leaseNotFound
     for (const key of [...lease.keys].sort()) {
@@ -303,8 +271,7 @@ export class Machine {
       }
     }
     this.leases.delete(id)
-    this.#leaseChange = { revoked: id }
-    return undefined
+    return (header) => encode(LeaseRevokeResponseSchema, { header })
   }
 
   #alarm(command: Command & { readonly kind: 'alarm' }): readonly Alarm[] {
@@ -325,99 +292,76 @@ export class Machine {
   }
 }
 
-export function isStatus(value: object | undefined): value is Status {
-  return value !== undefined && 'code' in value
+export function isStatus(value: unknown): value is Status {
+  return typeof value === 'object' && value !== null && 'code' in value
 }
 
 /** Every compare is evaluated before the transaction changes anything, nested ones too. */
 function choose(store: Store, txn: TxnRequest, revision: number): Choice {
-  const succeeded = txn.compares.every((compare) => holds(store, compare, revision))
-  const ops = succeeded ? txn.success : txn.failure
-  let nested: Choice[] | undefined
-  for (const op of ops) {
-    if (op?.kind !== 'txn') continue
-    nested ??= []
-    nested.push(choose(store, op, revision))
-  }
-  return { succeeded, ops, nested: nested ?? noChoices }
+  const succeeded = txn.compare.every((compare) => holds(store, compare, revision))
+  const ops = (succeeded ? txn.success : txn.failure).map(({ request }) =>
+    request.case === 'requestTxn'
+      ? { case: 'choice' as const, value: choose(store, request.value, revision) }
+      : request,
+  )
+  return { succeeded, ops }
 }
 
-function checkRanges(
-  choice: Choice,
-  view: { readonly revision: number; readonly compacted: number },
-): Status | undefined {
-  let nested = 0
+function checkRanges(choice: Choice, view: View): Status | undefined {
   for (const op of choice.ops) {
-    if (op?.kind === 'txn') {
-      const status = checkRanges(choice.nested[nested++] as Choice, view)
+    if (op.case === 'choice') {
+      const status = checkRanges(op.value, view)
       if (status !== undefined) return status
-    } else if (op?.kind === 'range' && op.revision !== 0) {
-      if (op.revision > view.revision) return statuses.futureRevision
-      if (op.revision < view.compacted) return statuses.compacted
+    } else if (op.case === 'requestRange' && op.value.revision !== 0n) {
+      if (op.value.revision > view.revision) return statuses.futureRevision
+      if (op.value.revision < view.compacted) return statuses.compacted
     }
   }
   return undefined
 }
 
-function rangeResult(store: Store, range: RangeRequest, current: number): OpResult {
-  const revision = range.revision <= 0 ? current : range.revision
-  const { limit } = range
-  // One more than the limit, to know whether there are more.
-  const found = store.range(range, revision, limit > 0 ? limit + 1 : 0)
-  const { count } = found
-  const more = !range.countOnly && limit > 0 && found.versions.length > limit
-  if (more) found.versions.length = limit
-  const versions = range.countOnly ? noVersions : found.versions
-  return { kind: 'range', revision: current, versions, count, more, keysOnly: range.keysOnly }
+function rangeResponse(store: Store, range: RangeRequest, current: number) {
+  const { countOnly, keysOnly } = range
+  const revision = range.revision <= 0n ? current : Number(range.revision)
+  const limit = Number(range.limit)
+  const found = store.records(nameOf(range.key), endOf(range.rangeEnd), revision)
+  const isLimited = !countOnly && limit > 0 && found.length > limit
+  const records = countOnly ? [] : isLimited ? found.slice(0, limit) : found
+  const kvs = records.map((record) => {
+    const { kv } = record.at(revision) as Version
+    return keysOnly ? { ...kv, value: new Uint8Array() } : kv
+  })
+  const header = { revision: BigInt(current) }
+  return { header, kvs, more: isLimited, count: BigInt(found.length) }
 }
 
-function holds(store: Store, compare: CompareRequest, revision: number): boolean {
-  if (compare.end === undefined) {
-    return holdsFor(compare, store.get(compare.key, revision))
-  }
-  const { versions } = store.range(compare, revision, 0)
-  if (versions.length === 0) return holdsFor(compare, undefined)
-  return versions.every((version) => holdsFor(compare, version))
+function holds(store: Store, compare: Compare, revision: number): boolean {
+  const end = endOf(compare.rangeEnd)
+  if (end === undefined) return holdsFor(compare, store.get(nameOf(compare.key), revision))
+  const records = store.records(nameOf(compare.key), end, revision)
+  if (records.length === 0) return holdsFor(compare, undefined)
+  return records.every((record) => holdsFor(compare, record.at(revision)?.kv))
 }
 
-/** For a key that does not exist every number is 0, and every comparison of its value fails. */
-function holdsFor(compare: CompareRequest, version: Version | undefined): boolean {
-  if (version === undefined && compare.target === 3) return false
-  const order = orderOf(compare, version)
-  switch (compare.result) {
-    case 0:
-      return order === 0
-    case 1:
-      return order > 0
-    case 2:
-      return order < 0
-    case 3:
-      return order !== 0
-    default:
-      return true
-  }
+const targets = ['version', 'createRevision', 'modRevision', 'value', 'lease'] as const
+
+/** The numbers of a key that does not exist are 0, and every comparison of its value fails. */
+function holdsFor(compare: Compare, kv: KeyValue | undefined): boolean {
+  const target = targets[compare.target]
+  if (kv === undefined && target === 'value') return false
+  const order = orderOf(compare, kv)
+  return [order === 0, order > 0, order < 0, order !== 0][compare.result] ?? true
 }
 
 /** An operand that does not belong to the target counts as 0, or as empty. */
-function orderOf(compare: CompareRequest, version: Version | undefined): number {
-  const { target, field } = compare
-  if (target === 3) {
-    const operand = field === 7 ? compare.value : Buffer.alloc(0)
-    return Buffer.compare(version === undefined ? Buffer.alloc(0) : valueIn(version), operand)
+function orderOf({ target, targetUnion }: Compare, kv: KeyValue | undefined): number {
+  const name = targets[target]
+  if (name === undefined) return 0
+  if (name === 'value') {
+    const operand = targetUnion.case === 'value' ? targetUnion.value : new Uint8Array()
+    return Buffer.compare(kv?.value ?? new Uint8Array(), operand)
   }
-  if (target === 4) {
-    const lease = version?.lease ?? 0n
-    const operand = field === 8 ? compare.lease : 0n
-    return lease < operand ? -1 : lease > operand ? 1 : 0
-  }
-  const operand = field === target + 4 ? compare.number : 0
-  const actual = numberOf(target, version)
-  return actual - operand
-}
-
-function numberOf(target: number, version: Version | undefined): number {
-  if (version === undefined) return 0
-  if (target === 0) return version.version
-  if (target === 1) return version.createRevision
-  return target === 2 ? version.revision : 0
+  const operand = targetUnion.case === name ? targetUnion.value : 0n
+  const actual = kv?.[name] ?? 0n
+  return actual < operand ? -1 : actual > operand ? 1 : 0
 }

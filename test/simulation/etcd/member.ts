@@ -1,24 +1,33 @@
-/**
- * One member: the API that clients call, and what the member does with committed entries.
- */
-
-import * as requests from './codec/requests.ts'
-import { Encoder, encodeIds, type Header } from './codec/responses.ts'
+/** One member: the API that clients call, and how it follows the history of the cluster. */
+import {
+  LeaseKeepAliveResponseSchema,
+  LeaseTimeToLiveResponseSchema,
+  RangeRequestSchema,
+  StatusResponseSchema,
+  TxnRequestSchema,
+} from '../../support/etcd-protocol/rpc_pb.ts'
 import type { CallReply, Member, StreamIn, StreamOut } from './contract.ts'
+import { electionMs, type Leadership, type Participant, type Proposal } from './leadership.ts'
 import { Lessor } from './lessor.ts'
-import { type Alarm, type Command, isStatus, type Machine, type Outcome } from './machine.ts'
+import {
+  type Alarm,
+  type Command,
+  type Header,
+  isStatus,
+  type Machine,
+  type Outcome,
+} from './machine.ts'
+import { decode, encode, numbersOf } from './messages.ts'
 import type { MemberProcess } from './process.ts'
-import { electionMs, type RaftHost, RaftNode, type RaftPeers, type RaftState } from './raft/raft.ts'
-import type { Entry } from './raft/raft-log.ts'
-import { ReadGate, type ReadGates } from './raft/read-gate.ts'
+import { ReadGate, type ReadHost } from './read-gate.ts'
 import type { Status } from './status.ts'
 import * as statuses from './status.ts'
-import type { Store } from './store/store.ts'
-import { checkTxn, costOf, costOfPut, isReadOnly, isSerializable } from './txn-check.ts'
-import { WatchHub } from './watch.ts'
+import type { Store } from './store.ts'
+import { checkTxn, costOf, isReadOnly, isSerializable } from './txn-check.ts'
+import { type WatchHost, WatchHub } from './watch.ts'
 
-export const requestTimeoutMs = 7_000
-/** `--max-request-bytes`, and what the proposal adds to the request. */
+const requestTimeoutMs = 7_000
+/** `--max-request-bytes`, and the size that the proposal adds to the request. */
 const requestBytesMax = 1.5 * 1024 * 1024
 const proposalBytes = 17
 const messageBytesMax = requestBytesMax + 512 * 1024
@@ -29,69 +38,73 @@ const retryForwardMs = 50
 
 type Reply = (reply: CallReply) => void
 
-interface Pending {
-  readonly number: number
+/** An entry of the history. */
+export interface Entry extends Proposal {
+  readonly outcome: Outcome
+}
+
+interface Pending extends Proposal {
   readonly startedAt: number
-  readonly command: Command
-  readonly cost: number
   /** False while there is no leader to propose it to. */
   isProposed: boolean
-  isDone: boolean
-  done(result: Outcome | Status): void
+  done(result: Outcome['result']): void
 }
 
 /** What members need from their cluster. */
-export interface MemberCluster extends RaftPeers, ReadGates {
+export interface MemberCluster {
   readonly machine: Machine
-  readonly clusterId: bigint
+  readonly leadership: Leadership
   readonly quotaBytes: number
   readonly fragmentBytes: number
   readonly members: readonly SimulatedMember[]
   /** The size of a database file without free pages. */
   readonly databaseBytes: number
+  entryAt(index: number): Entry
+  /** The member has compacted. */
   compacted(): void
-  connectedSince(from: number, to: number): number
 }
 
-export class SimulatedMember implements Member, RaftHost {
+export class SimulatedMember implements Member, Participant, ReadHost, WatchHost {
   readonly id: bigint
+  readonly index: number
   readonly process: MemberProcess
-  readonly raft: RaftNode
-  readonly encoder: Encoder = new Encoder()
   /** The state as this member has applied it. */
+  applied = 0
   revision = 1
   compacted = -1
   alarms: readonly Alarm[] = []
   databaseBytes = 0
   readonly #cluster: MemberCluster
-  readonly #ids: Buffer
   readonly #lessor: Lessor
   readonly #watches: WatchHub
-  readonly reads: ReadGate
+  readonly #reads: ReadGate
+  /** Ordered by start, and thereby by timeout. */
   readonly #pending = new Map<number, Pending>()
-  /** In the order of their start, which is that of their timeouts. */
-  #queue: Pending[] = []
-  #hasTimeout = false
   #proposals = 0
   #leaseNumber = 0n
+  #hasTimeout = false
+  #isApplying = false
   #isPolling = false
 
   constructor(cluster: MemberCluster, index: number, process: MemberProcess) {
     this.id = BigInt.asUintN(64, 0x8e9e_05c5_2164_694dn + BigInt(index) * 0x1234_5678_9abc_def1n)
+    this.index = index
     this.process = process
     this.#cluster = cluster
-    this.#ids = encodeIds(cluster.clusterId, this.id)
-    this.raft = new RaftNode({ id: index, process, peers: cluster, host: this })
-    this.reads = new ReadGate(this.raft, cluster)
     this.#lessor = new Lessor(process, (id) => {
       this.#propose({ kind: 'revoke', id }, 0, () => {})
     })
     this.#watches = new WatchHub(this)
+    this.#reads = new ReadGate(this)
     this.#newLeaseNumbers()
   }
 
   get isUp(): boolean {
     return this.process.isUp
+  }
+
+  get leadership(): Leadership {
+    return this.#cluster.leadership
   }
 
   get store(): Store {
@@ -103,77 +116,66 @@ export class SimulatedMember implements Member, RaftHost {
   }
 
   get hasLeader(): boolean {
-    return this.raft.leader !== undefined
+    return this.leadership.knownTo(this.index) !== undefined
   }
 
   header(revision: number): Header {
-    return { ids: this.#ids, term: this.raft.term, revision }
+    return { memberId: this.id, revision: BigInt(revision) }
   }
 
   // ---- the process
 
   crash(): void {
     this.process.crash()
-    this.raft.crash()
     this.#lessor.crash()
     this.#watches.crash()
-    this.reads.crash()
+    this.#reads.crash()
     this.#pending.clear()
-    this.#queue = []
     this.#hasTimeout = false
     this.#isPolling = false
   }
 
   /** Starts from the state of the cluster, as a member of a new or restored cluster. */
-  begin(): void {
-    const { machine, members } = this.#cluster
+  begin(applied: number): void {
+    const { machine, databaseBytes } = this.#cluster
+    this.applied = applied
     this.revision = machine.store.revision
     this.compacted = machine.store.compacted
     this.alarms = machine.alarms
-    this.databaseBytes = this.#cluster.databaseBytes
-    // The entries that make the members known to each other.
-    this.raft.begin(1, members.length)
+    this.databaseBytes = databaseBytes
   }
 
   start(): void {
     this.process.start()
-    this.raft.start()
     this.#newLeaseNumbers()
   }
 
-  // ---- what raft decides
-
-  get state(): RaftState {
-    const { raft, revision, compacted } = this
-    const term = raft.log.termAt(raft.applied) ?? raft.term
-    return { index: raft.applied, term, revision, compacted }
-  }
-
-  install(state: RaftState): void {
-    this.revision = state.revision
-    this.compacted = state.compacted
-    this.alarms = this.#cluster.machine.alarms
-    this.databaseBytes = Math.max(this.databaseBytes, this.#cluster.databaseBytes)
-    this.#watches.installed()
-    this.reads.applied()
-    this.#cluster.compacted()
-  }
+  // ---- the history
 
   onLeader(leader: number | undefined, before: number | undefined): void {
-    if (before === this.raft.id) this.#lessor.demote()
+    if (before === this.index) this.#lessor.demote()
     if (leader === undefined) {
       this.#pollLeader(0)
       return
     }
-    this.reads.leaderChanged()
-    for (const pending of [...this.#queue]) {
-      if (!pending.isProposed && !pending.isDone) this.#offer(pending)
+    this.#reads.leaderChanged()
+    for (const pending of [...this.#pending.values()]) {
+      if (!pending.isProposed) this.#offer(pending)
     }
   }
 
-  apply(entry: Entry): void {
-    const outcome = entry.outcome as Outcome
-    const hasRoom = this.#hasRoom(entry.cost)
+  applyTo(index: number): void {
+    if (this.#isApplying) return
+    this.#isApplying = true
+    while (this.applied < index) {
+      this.applied++
+      this.#apply(this.#cluster.entryAt(this.applied))
+    }
+    this.#isApplying = false
+  }
+
+  #apply({ outcome, cost, command, origin, number }: Entry): void {
+    const hasSpace = this.#hasSpace(cost)
     this.revision = outcome.revision
     this.alarms = outcome.alarms
     this.databaseBytes = Math.max(this.databaseBytes, this.#cluster.databaseBytes)
@@ -181,31 +183,25 @@ export class SimulatedMember implements Member, RaftHost {
       this.compacted = outcome.compacted
       this.#cluster.compacted()
     }
-    if (outcome.leases?.granted !== undefined) this.#lessor.granted(outcome.leases.granted)
-    if (outcome.leases?.revoked !== undefined) this.#lessor.revoked(outcome.leases.revoked)
-    if (entry.command.kind === 'empty') this.#appliedFirstOfTerm()
-    if (outcome.changes.length > 0) this.#watches.notify(outcome.revision, outcome.changes)
-    this.reads.applied()
-    if (entry.origin !== this.raft.id) return
-    this.#resolve(entry, outcome, hasRoom)
-    outcome.result = undefined
-  }
-
-  #appliedFirstOfTerm(): void {
-    if (this.raft.role === 'leader') this.#lessor.promote(this.#cluster.machine.leases.values())
-    this.reads.firstOfTerm()
-  }
-
-  #resolve(entry: Entry, outcome: Outcome, hasRoom: boolean): void {
-    const pending = this.#pending.get(entry.proposal)
+    if (outcome.granted !== undefined) this.#lessor.granted(outcome.granted)
+    if (outcome.revoked !== undefined) this.#lessor.revoked(outcome.revoked)
+    if (command.kind === 'elected') this.#leaderIsEstablished()
+    if (outcome.changes.length > 0) this.#watches.notify(outcome.changes)
+    this.#reads.applied()
+    const pending = origin === this.index ? this.#pending.get(number) : undefined
     if (pending === undefined) return
-    if (hasRoom || outcome.status !== undefined) {
-      this.#finish(pending, outcome)
-      return
-    }
+    const { result } = outcome
+    if (hasSpace || isStatus(result)) this.#finish(pending, result)
     // Applied, and nevertheless refused: it took the space that was left.
-    if (this.alarms.some(({ alarm }) => alarm === 1)) this.#finish(pending, statuses.noSpace)
+    else if (this.alarms.some(({ alarm }) => alarm === 1)) this.#finish(pending, statuses.noSpace)
     else this.#raiseAlarm(() => this.#finish(pending, statuses.noSpace))
+  }
+
+  #leaderIsEstablished(): void {
+    if (this.leadership.knownTo(this.index) === this.index) {
+      this.#lessor.promote(this.#cluster.machine.leases.values())
+    }
+    this.#reads.leaderEstablished()
   }
 
   /** Ends streams that need a leader when there is none for several polls. */
@@ -246,173 +242,107 @@ export class SimulatedMember implements Member, RaftHost {
   }
 
   #dispatch(path: string, message: Buffer, reply: Reply): void {
-    switch (path) {
-      case '/etcdserverpb.KV/Range':
-        this.#range(message, reply)
-        break
-      case '/etcdserverpb.KV/Txn':
-        this.#txn(message, reply)
-        break
-      case '/etcdserverpb.KV/Put':
-        this.#put(message, reply)
-        break
-      case '/etcdserverpb.KV/DeleteRange':
-        this.#delete(message, reply)
-        break
-      case '/etcdserverpb.Maintenance/Status':
-        this.#status(reply)
-        break
-      default:
-        this.#dispatchNumbers(path, message, reply)
+    const method = path.replace('/etcdserverpb.', '')
+    if (method === 'KV/Range') this.#range(message, reply)
+    else if (method === 'KV/Txn') this.#txn(message, reply)
+    else if (method === 'Maintenance/Status') this.#status(reply)
+    else {
+      const numbers = numbersOf(message)
+      this.#dispatchNumbers(path, (field) => numbers.get(field) ?? 0n, reply)
     }
   }
 
-  #dispatchNumbers(path: string, message: Buffer, reply: Reply): void {
-    const fields = decoded(() => requests.decodeNumbers(message), reply)
-    if (fields === undefined) return
-    const number = (field: number) => fields.get(field) ?? 0n
-    switch (path) {
-      case '/etcdserverpb.KV/Compact':
-        this.#command({ kind: 'compact', revision: Number(number(1)) }, reply)
+  #dispatchNumbers(path: string, number: (field: number) => bigint, reply: Reply): void {
+    switch (path.replace('/etcdserverpb.', '')) {
+      case 'KV/Compact':
+        this.#write({ kind: 'compact', revision: Number(number(1)) }, 0, reply)
         break
-      case '/etcdserverpb.Lease/LeaseGrant':
+      case 'Lease/LeaseGrant':
         this.#grant(number(1), number(2), reply)
         break
-      case '/etcdserverpb.Lease/LeaseRevoke':
-        this.#command({ kind: 'revoke', id: number(1) }, reply)
+      case 'Lease/LeaseRevoke':
+        this.#write({ kind: 'revoke', id: number(1) }, 0, reply)
         break
-      case '/etcdserverpb.Lease/LeaseKeepAlive':
+      case 'Lease/LeaseKeepAlive':
         this.#keepAlive(number(1), reply)
         break
-      case '/etcdserverpb.Lease/LeaseTimeToLive':
-        this.#timeToLive(number(1), number(2) !== 0n, reply)
+      case 'Lease/LeaseTimeToLive':
+        this.#timeToLive(number(1), reply)
         break
-      case '/etcdserverpb.Maintenance/Alarm':
-        this.#command(
-          {
-            kind: 'alarm',
-            action: Number(number(1)),
-            memberId: BigInt.asUintN(64, number(2)),
-            alarm: Number(number(3)),
-          },
-          reply,
-        )
+      case 'Maintenance/Alarm': {
+        const memberId = BigInt.asUintN(64, number(2))
+        const action = Number(number(1))
+        this.#write({ kind: 'alarm', action, memberId, alarm: Number(number(3)) }, 0, reply)
         break
+      }
       default:
-        reply(statuses.unknownMethod(path))
+        throw new Error(`the simulated etcd does not handle ${path}`)
     }
   }
 
   #range(message: Buffer, reply: Reply): void {
-    const range = decoded(() => requests.decodeRange(message), reply)
-    if (range === undefined) return
-    if (range.key === '') {
+    const range = decode(RangeRequestSchema, message)
+    if (range.key.length === 0) {
       reply(statuses.emptyKey)
       return
     }
-    const answer = () => this.#answer(this.#cluster.machine.readRange(range, this), reply)
-    if (range.serializable) answer()
-    else this.reads.wait((status) => (status === undefined ? answer() : reply(status)))
+    this.#read(range.serializable, reply, () => this.#cluster.machine.readRange(range, this))
   }
 
   #txn(message: Buffer, reply: Reply): void {
-    const txn = decoded(() => requests.decodeTxn(message), reply)
-    if (txn === undefined) return
+    const txn = decode(TxnRequestSchema, message)
     const cost = costOf(txn)
-    this.#withRoom(cost, reply, () => {
+    this.#withSpace(cost, reply, () => {
       const refusal = checkTxn(txn)
-      if (refusal !== undefined) {
-        reply(refusal)
-        return
-      }
-      if (!isReadOnly(txn)) {
-        this.#write(txn, { cost, bytes: message.length }, reply)
-        return
-      }
-      const answer = () => this.#answer(this.#cluster.machine.readTxn(txn, this), reply)
-      if (isSerializable(txn)) answer()
-      else this.reads.wait((status) => (status === undefined ? answer() : reply(status)))
+      if (refusal !== undefined) reply(refusal)
+      else if (isReadOnly(txn)) {
+        this.#read(isSerializable(txn), reply, () => this.#cluster.machine.readTxn(txn, this))
+      } else if (message.length + proposalBytes > requestBytesMax) reply(statuses.tooLarge)
+      else this.#write({ kind: 'txn', txn }, cost, reply)
     })
   }
 
-  #put(message: Buffer, reply: Reply): void {
-    const put = decoded(() => requests.decodePut(message), reply)
-    if (put === undefined) return
-    const cost = costOfPut(put)
-    this.#withRoom(cost, reply, () => {
-      if (put.key === '') reply(statuses.emptyKey)
-      else this.#write(put, { cost, bytes: message.length }, reply)
-    })
+  #read(isSerializable: boolean, reply: Reply, read: () => Outcome['result']): void {
+    const answer = () => this.#answer(read(), reply)
+    if (isSerializable) answer()
+    else this.#reads.wait((status) => (status === undefined ? answer() : reply(status)))
   }
 
-  #delete(message: Buffer, reply: Reply): void {
-    const request = decoded(() => requests.decodeDelete(message), reply)
-    if (request === undefined) return
-    if (request.key === '') reply(statuses.emptyKey)
-    else this.#write(request, { cost: 0, bytes: message.length }, reply)
+  #write(command: Command, cost: number, reply: Reply): void {
+    this.#propose(command, cost, (result) => this.#answer(result, reply))
+  }
+
+  #answer(result: Outcome['result'], reply: Reply): void {
+    if (isStatus(result)) reply(result)
+    else reply({ code: 0, message: result(this.header(this.revision)) })
   }
 
   #grant(ttl: bigint, wanted: bigint, reply: Reply): void {
-    this.#withRoom(leaseCost, reply, () => {
-      const id = wanted === 0n ? this.#nextLease() : wanted
-      this.#write({ kind: 'grant', id, ttl }, { cost: leaseCost, bytes: 0 }, reply)
+    this.#withSpace(leaseCost, reply, () => {
+      const id = wanted === 0n ? ++this.#leaseNumber : wanted
+      this.#write({ kind: 'grant', id, ttl }, leaseCost, reply)
     })
   }
 
-  /** What an operator asks for; nothing waits for the result. */
+  /** An operator's command, which nothing waits for. */
   order(command: Command): void {
     this.process.run(() => this.#propose(command, 0, () => {}))
   }
 
-  #command(command: Command, reply: Reply): void {
-    this.#write(command, { cost: 0, bytes: 0 }, reply)
-  }
-
-  #write(
-    command: Command,
-    size: { readonly cost: number; readonly bytes: number },
-    reply: Reply,
-  ): void {
-    if (size.bytes + proposalBytes > requestBytesMax) {
-      reply(statuses.tooLarge)
-      return
-    }
-    this.#propose(command, size.cost, (result) => {
-      if (isStatus(result)) reply(result)
-      else if (result.status !== undefined) reply(result.status)
-      else reply({ code: 0, message: this.#encode(result) })
-    })
-  }
-
-  #encode({ result, revision }: Outcome): Buffer {
-    const { encoder } = this
-    if (result === undefined) return encoder.plain(this.header(revision))
-    if (result.kind === 'grant') return encoder.grant(this.header(revision), result.lease)
-    if (result.kind === 'alarm') return encoder.alarms(this.header(revision), result.alarms)
-    return encoder.op(this.header(result.revision), result)
-  }
-
-  #answer(result: ReturnType<Machine['readRange']>, reply: Reply): void {
-    if (isStatus(result)) reply(result)
-    else reply({ code: 0, message: this.encoder.op(this.header(result.revision), result) })
-  }
-
   #status(reply: Reply): void {
-    const { raft, alarms } = this
-    const leader = raft.leader === undefined ? undefined : this.#cluster.members[raft.leader]
+    const leader = this.#cluster.members[this.leadership.knownTo(this.index) ?? -1]
     const names = ['NONE', 'NOSPACE', 'CORRUPT']
-    const errors = alarms.map(
+    const errors = this.alarms.map(
       ({ memberId, alarm }) => `memberID:${memberId} alarm:${names[alarm]} `,
     )
     if (leader === undefined) errors.unshift(statuses.noLeader.details)
-    const message = this.encoder.status(this.header(this.revision), {
+    const message = encode(StatusResponseSchema, {
+      header: this.header(this.revision),
       version: '3.5.30',
-      dbSize: this.databaseBytes,
-      dbSizeInUse: Math.min(this.databaseBytes, this.#cluster.databaseBytes),
+      dbSize: BigInt(this.databaseBytes),
+      dbSizeInUse: BigInt(Math.min(this.databaseBytes, this.#cluster.databaseBytes)),
       leader: leader?.id ?? 0n,
-      raftIndex: raft.commit,
-      raftTerm: raft.term,
-      raftAppliedIndex: raft.applied,
+      raftTerm: BigInt(this.leadership.term),
       errors,
     })
     reply({ code: 0, message })
@@ -421,27 +351,29 @@ export class SimulatedMember implements Member, RaftHost {
   // ---- leases: the leader answers
 
   #keepAlive(id: bigint, reply: Reply): void {
-    // The revision is that of before the renewal.
+    // The header has the revision from before the renewal.
     const header = this.header(this.revision)
     this.#askLeader<number>(
       (leader, answer) => leader.#lessor.renew(id, answer),
       (ttl) => {
         if (typeof ttl !== 'number') reply(ttl)
-        else reply({ code: 0, message: this.encoder.keepAlive(header, id, ttl) })
+        else {
+          const response = { header, id, ttl: BigInt(ttl) }
+          reply({ code: 0, message: encode(LeaseKeepAliveResponseSchema, response) })
+        }
       },
     )
   }
 
-  #timeToLive(id: bigint, withKeys: boolean, reply: Reply): void {
+  #timeToLive(id: bigint, reply: Reply): void {
     const lookUp = (leader: SimulatedMember) => {
       const found = leader.#lessor.remaining(id)
-      if (found === undefined) return { ttl: -1, granted: 0, keys: [] }
-      const { ttlSeconds, keys } = found.lease
-      const ttl = Math.trunc(found.ms / 1000)
-      return { ttl, granted: ttlSeconds, keys: withKeys ? [...keys].sort() : [] }
+      if (found === undefined) return { ttl: -1n, grantedTtl: 0n }
+      const ttl = BigInt(Math.trunc(found.ms / 1000))
+      return { ttl, grantedTtl: BigInt(found.lease.ttlSeconds) }
     }
-    const exists = (leader: SimulatedMember) => leader.#cluster.machine.leases.has(id)
-    if (this.raft.role === 'leader' && !this.#lessor.isPrimary && exists(this)) {
+    const isLeader = this.leadership.knownTo(this.index) === this.index
+    if (isLeader && !this.#lessor.isPrimary && this.#cluster.machine.leases.has(id)) {
       reply(statuses.leaderChanged)
       return
     }
@@ -450,8 +382,8 @@ export class SimulatedMember implements Member, RaftHost {
       (found) => {
         if (isStatus(found)) reply(found)
         else {
-          const message = this.encoder.timeToLive(this.header(this.revision), id, found)
-          reply({ code: 0, message })
+          const response = { header: this.header(this.revision), id, ...found }
+          reply({ code: 0, message: encode(LeaseTimeToLiveResponseSchema, response) })
         }
       },
     )
@@ -463,21 +395,18 @@ export class SimulatedMember implements Member, RaftHost {
     done: (answer: Answer | Status) => void,
   ): void {
     const deadline = this.process.world.now() + requestTimeoutMs
-    let isDone = false
-    const finish = (answer: Answer | Status) => {
-      if (isDone) return
-      isDone = true
-      done(answer)
-    }
     const attempt = () => {
-      if (isDone) return
-      const { leader } = this.raft
+      const leader = this.leadership.knownTo(this.index)
       if (this.process.world.now() >= deadline) {
-        finish(leader === undefined ? statuses.noLeader : statuses.timedOut)
+        done(leader === undefined ? statuses.noLeader : statuses.timedOut)
       } else if (leader === undefined) this.process.after(electionMs, attempt)
-      else this.#askOnce(leader, ask, (answer) => (answer === undefined ? retry() : finish(answer)))
+      else {
+        this.#askOnce(leader, ask, (answer) => {
+          if (answer === undefined) this.process.after(retryForwardMs, attempt)
+          else done(answer)
+        })
+      }
     }
-    const retry = () => this.process.after(retryForwardMs, attempt)
     attempt()
   }
 
@@ -486,44 +415,38 @@ export class SimulatedMember implements Member, RaftHost {
     ask: (leader: SimulatedMember, answer: (answer: Answer | undefined) => void) => void,
     done: (answer: Answer | undefined) => void,
   ): void {
-    if (leader === this.raft.id) {
-      ask(this, done)
-      return
-    }
     let isAnswered = false
     const once = (answer: Answer | undefined) => {
       if (isAnswered) return
       isAnswered = true
-      cancel()
+      cancel?.()
       done(answer)
     }
     // A request that is lost is not noticed before the connection is.
-    const cancel = this.process.timer(electionMs, () => once(undefined))
-    const member = this.#cluster.members[leader] as SimulatedMember
-    this.raft.deliver(leader, (node) =>
-      ask(member, (answer) => node.deliver(this.raft.id, () => once(answer))),
-    )
-  }
-
-  #nextLease(): bigint {
-    return ++this.#leaseNumber
+    const cancel =
+      leader === this.index ? undefined : this.process.timer(electionMs, () => once(undefined))
+    const { leadership } = this
+    leadership.send(this.index, leader, () => {
+      const member = this.#cluster.members[leader] as SimulatedMember
+      ask(member, (answer) => leadership.send(leader, this.index, () => once(answer)))
+    })
   }
 
   /** Positive, and different for every member and start. */
   #newLeaseNumbers(): void {
     const random = Math.floor(this.process.world.random() * 2 ** 31)
-    this.#leaseNumber = (BigInt(this.raft.id + 1) << 56n) | (BigInt(random) << 24n)
+    this.#leaseNumber = (BigInt(this.index + 1) << 56n) | (BigInt(random) << 24n)
   }
 
   // ---- space
 
-  #hasRoom(cost: number): boolean {
+  #hasSpace(cost: number): boolean {
     const { quotaBytes } = this.#cluster
     return cost === 0 || quotaBytes === 0 || this.databaseBytes + cost < quotaBytes
   }
 
-  #withRoom(cost: number, reply: Reply, proceed: () => void): void {
-    if (this.#hasRoom(cost)) proceed()
+  #withSpace(cost: number, reply: Reply, proceed: () => void): void {
+    if (this.#hasSpace(cost)) proceed()
     else this.#raiseAlarm(() => reply(statuses.noSpace))
   }
 
@@ -533,95 +456,55 @@ export class SimulatedMember implements Member, RaftHost {
 
   // ---- proposals
 
-  #propose(command: Command, cost: number, done: (result: Outcome | Status) => void): void {
-    const pending: Pending = {
-      number: ++this.#proposals,
-      startedAt: this.process.world.now(),
+  #propose(command: Command, cost: number, done: (result: Outcome['result']) => void): void {
+    const number = ++this.#proposals
+    const startedAt = this.process.world.now()
+    const pending = {
       command,
       cost,
+      origin: this.index,
+      number,
+      startedAt,
       isProposed: false,
-      isDone: false,
       done,
     }
-    this.#pending.set(pending.number, pending)
-    this.#queue.push(pending)
-    if (this.raft.leader !== undefined) this.#offer(pending)
-    if (!this.#hasTimeout && this.#queue.length > 0) this.#armTimeout()
+    this.#pending.set(number, pending)
+    if (this.hasLeader) this.#offer(pending)
+    if (!this.#hasTimeout) this.#armTimeout()
   }
 
-  /** To the leader: itself, or by a message that may be lost. */
   #offer(pending: Pending): void {
     pending.isProposed = true
-    const { command, cost, number: proposal } = pending
-    const content = { command, cost, origin: this.raft.id, proposal }
-    if (this.raft.role !== 'leader') {
-      this.#forward(this.raft, content)
-    } else if (this.raft.isTransferring) this.#finish(pending, statuses.proposalDropped)
-    else this.raft.append(content)
+    const isAccepted = this.leadership.propose(this.index, pending)
+    if (!isAccepted) this.#finish(pending, statuses.proposalDropped)
   }
 
-  #forward(from: RaftNode, content: Parameters<RaftNode['append']>[0]): void {
-    if (from.leader === undefined) return
-    from.deliver(from.leader, (node) => {
-      if (node.role === 'leader') {
-        if (!node.isTransferring) node.append(content)
-      } else this.#forward(node, content)
-    })
-  }
-
-  #finish(pending: Pending, result: Outcome | Status): void {
-    if (pending.isDone) return
-    pending.isDone = true
-    this.#pending.delete(pending.number)
-    while (this.#queue[0]?.isDone === true) this.#queue.shift()
-    pending.done(result)
+  #finish(pending: Pending, result: Outcome['result']): void {
+    if (this.#pending.delete(pending.number)) pending.done(result)
   }
 
   /** One timer for all: it waits for the oldest. */
   #armTimeout(): void {
-    const oldest = this.#queue[0]
+    const [oldest] = this.#pending.values()
     this.#hasTimeout = oldest !== undefined
     if (oldest === undefined) return
     const ms = oldest.startedAt + requestTimeoutMs - this.process.world.now()
-    // Not sooner than after a millisecond: a rest from rounding would never pass.
+    // At least a millisecond: a remainder from rounding would never pass.
     this.process.after(Math.max(1, ms), () => {
       const now = this.process.world.now()
-      let oldest = this.#queue[0]
-      while (
-        oldest !== undefined &&
-        (oldest.isDone || oldest.startedAt + requestTimeoutMs <= now)
-      ) {
-        this.#queue.shift()
-        if (!oldest.isDone) this.#finish(oldest, this.#timeoutStatus(oldest))
-        oldest = this.#queue[0]
+      for (const pending of [...this.#pending.values()]) {
+        if (pending.startedAt + requestTimeoutMs > now) break
+        this.#finish(pending, this.#timeoutStatus(pending))
       }
       this.#armTimeout()
     })
   }
 
-  #timeoutStatus(pending: Pending): Status {
-    if (!pending.isProposed) return statuses.deadlineExceeded
-    const { raft } = this
-    const { startedAt } = pending
-    if (startedAt > raft.electedAt - 2 * electionMs && startedAt < raft.electedAt) {
-      return statuses.timedOutLeaderFailure
-    }
-    if (raft.leader === undefined) return statuses.timedOut
-    const isConnected = (to: number) => this.#cluster.connectedSince(raft.id, to) < startedAt
-    const others = this.#cluster.nodes.filter((node) => node !== raft).map((node) => node.id)
-    const isLinked =
-      raft.leader === raft.id
-        ? others.filter(isConnected).length + 1 >= raft.quorum
-        : isConnected(raft.leader)
-    return isLinked ? statuses.timedOut : statuses.timedOutConnectionLost
-  }
-}
-
-function decoded<Request>(decode: () => Request, reply: Reply): Request | undefined {
-  try {
-    return decode()
-  } catch {
-    reply(statuses.notDecodable)
-    return undefined
+  #timeoutStatus({ isProposed, startedAt }: Pending): Status {
+    if (!isProposed) return statuses.deadlineExceeded
+    const { leader, electedAt } = this.leadership
+    // Only a member that became leader itself says why.
+    const isSuccessor = leader === this.index && startedAt < electedAt
+    return isSuccessor ? statuses.timedOutLeaderFailure : statuses.timedOut
   }
 }

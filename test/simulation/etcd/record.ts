@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
-import { reservePorts } from '../../../src/dev/etcd-process.ts'
 import { EtcdMember, etcdBinary } from '../../support/etcd.ts'
+import { reserveEtcdPorts } from '../../support/ports.ts'
 import { play, quietMs, sentMs, type Target } from './checks/play.ts'
 import { RealMember, type RealStream } from './checks/real-member.ts'
 import { type Scenario, scenarios } from './checks/scenarios.ts'
@@ -30,7 +30,7 @@ class RealTarget implements Target {
 
   static async start(scenario: Scenario): Promise<RealTarget> {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-record-'))
-    const ports = await reservePorts()
+    const ports = await reserveEtcdPorts()
     const quota = scenario.quotaBytes === 0 ? [] : [`--quota-backend-bytes=${scenario.quotaBytes}`]
     const member = new EtcdMember({
       binary: etcdBinary,

@@ -10,13 +10,11 @@ function status(code: number, details: string): Status {
 }
 
 export const emptyKey: Status = status(3, 'etcdserver: key is not provided')
-/** Also for an operation of a transaction that is empty. */
+/** etcd replies with this to a transaction with an empty operation as well. */
 export const keyNotFound: Status = status(3, 'etcdserver: key not found')
 export const tooManyOps: Status = status(3, 'etcdserver: too many operations in txn request')
 export const duplicateKey: Status = status(3, 'etcdserver: duplicate key given in txn request')
 export const tooLarge: Status = status(3, 'etcdserver: request is too large')
-export const valueProvided: Status = status(3, 'etcdserver: value is provided')
-export const leaseProvided: Status = status(3, 'etcdserver: lease is provided')
 export const compacted: Status = status(
   11,
   'etcdserver: mvcc: required revision has been compacted',
@@ -36,20 +34,10 @@ export const timedOutLeaderFailure: Status = status(
   14,
   'etcdserver: request timed out, possibly due to previous leader failure',
 )
-export const timedOutConnectionLost: Status = status(
-  14,
-  'etcdserver: request timed out, possibly due to connection lost',
-)
-/** A proposal that waited for a leader until the end of its time: the context's own error. */
+/** The error of the context: a proposal waited for a leader until its time was over. */
 export const deadlineExceeded: Status = status(4, 'context deadline exceeded')
 export const proposalDropped: Status = status(2, 'raft proposal dropped')
-export const notDecodable: Status = status(13, 'grpc: error unmarshalling request')
 
 export function messageTooLarge(length: number, max: number): Status {
   return status(8, `grpc: received message larger than max (${length} vs. ${max})`)
-}
-
-export function unknownMethod(path: string): Status {
-  const [, service, method] = path.split('/')
-  return status(12, `unknown method ${method} for service ${service}`)
 }

@@ -1,5 +1,6 @@
 /** The checks of a transaction before it is proposed, with etcd's rules and their gaps. */
-import type { Op, PutRequest, TxnRequest } from './codec/requests.ts'
+import type { PutRequest, RequestOp, TxnRequest } from '../../support/etcd-protocol/rpc_pb.ts'
+import { nameOf } from './messages.ts'
 import type { Status } from './status.ts'
 import * as statuses from './status.ts'
 
@@ -12,25 +13,21 @@ export function checkTxn(txn: TxnRequest): Status | undefined {
 
 /** The number of operations is limited along each path through nested transactions. */
 function checkOps(txn: TxnRequest, max: number): Status | undefined {
-  const { compares, success, failure } = txn
-  const count = Math.max(compares.length, success.length, failure.length)
+  const { compare, success, failure } = txn
+  const count = Math.max(compare.length, success.length, failure.length)
   if (count > max) return statuses.tooManyOps
-  if (compares.some(({ key }) => key === '')) return statuses.emptyKey
-  for (const op of success) {
-    const status = checkOp(op, max - count)
-    if (status !== undefined) return status
-  }
-  for (const op of failure) {
+  if (compare.some(({ key }) => key.length === 0)) return statuses.emptyKey
+  for (const op of [...success, ...failure]) {
     const status = checkOp(op, max - count)
     if (status !== undefined) return status
   }
   return undefined
 }
 
-function checkOp(op: Op | undefined, max: number): Status | undefined {
-  if (op === undefined) return statuses.keyNotFound
-  if (op.kind === 'txn') return checkOps(op, max)
-  return op.key === '' ? statuses.emptyKey : undefined
+function checkOp({ request }: RequestOp, max: number): Status | undefined {
+  if (request.case === undefined) return statuses.keyNotFound
+  if (request.case === 'requestTxn') return checkOps(request.value, max)
+  return request.value.key.length === 0 ? statuses.emptyKey : undefined
 }
 
 /**
@@ -45,8 +42,8 @@ class Touched {
   hasDuplicate = false
 
   /** A single key ends before the next possible key. */
-  delete({ key, rawEnd }: { readonly key: string; readonly rawEnd: string }): void {
-    this.deletes.push({ from: key, end: rawEnd === '' ? `${key}\0` : rawEnd })
+  delete(key: string, end: string): void {
+    this.deletes.push({ from: key, end: end === '' ? `${key}\0` : end })
   }
 
   put(key: string): void {
@@ -57,10 +54,9 @@ class Touched {
   /** Only one of the branches of a nested transaction runs. */
   nested(success: Touched, failure: Touched): void {
     if (success.hasDuplicate || failure.hasDuplicate) this.hasDuplicate = true
-    for (const key of success.puts) this.#check(key)
-    for (const key of failure.puts) this.#check(key)
-    for (const key of success.puts) this.puts.add(key)
-    for (const key of failure.puts) this.puts.add(key)
+    const puts = [...success.puts, ...failure.puts]
+    for (const key of puts) this.#check(key)
+    for (const key of puts) this.puts.add(key)
     this.deletes.push(...success.deletes, ...failure.deletes)
   }
 
@@ -70,48 +66,52 @@ class Touched {
   }
 }
 
-function touchedBy(ops: readonly (Op | undefined)[]): Touched {
+/** etcd looks at deletes first, then at nested transactions, then at puts. */
+function touchedBy(ops: readonly RequestOp[]): Touched {
   const touched = new Touched()
-  for (const op of ops) if (op?.kind === 'delete') touched.delete(op)
-  for (const op of ops) {
-    if (op?.kind === 'txn') touched.nested(touchedBy(op.success), touchedBy(op.failure))
+  for (const { request } of ops) {
+    if (request.case !== 'requestDeleteRange') continue
+    touched.delete(nameOf(request.value.key), nameOf(request.value.rangeEnd))
   }
-  for (const op of ops) if (op?.kind === 'put') touched.put(op.key)
+  for (const { request } of ops) {
+    if (request.case !== 'requestTxn') continue
+    touched.nested(touchedBy(request.value.success), touchedBy(request.value.failure))
+  }
+  for (const { request } of ops) {
+    if (request.case === 'requestPut') touched.put(nameOf(request.value.key))
+  }
   return touched
 }
 
-function checkDuplicates(ops: readonly (Op | undefined)[]): Status | undefined {
+function checkDuplicates(ops: readonly RequestOp[]): Status | undefined {
   // The usual case: nothing to compare with.
-  if (ops.length < 2 && ops[0]?.kind !== 'txn') return undefined
+  if (ops.length < 2 && ops[0]?.request.case !== 'requestTxn') return undefined
   return touchedBy(ops).hasDuplicate ? statuses.duplicateKey : undefined
 }
 
-/** The order of the branches' operations does not matter: only ranges, so nothing to replicate. */
-export function isReadOnly(txn: TxnRequest): boolean {
-  return txn.success.every(isRange) && txn.failure.every(isRange)
-}
-
-function isRange(op: Op | undefined): boolean {
-  return op?.kind === 'range'
+/** Whether both branches have only ranges, so that there is nothing to replicate. */
+export function isReadOnly({ success, failure }: TxnRequest): boolean {
+  return [...success, ...failure].every(({ request }) => request.case === 'requestRange')
 }
 
 /** A transaction without any operation counts as serializable, whatever it compares. */
-export function isSerializable(txn: TxnRequest): boolean {
-  const isLocal = (op: Op | undefined) => op?.kind === 'range' && op.serializable
-  return txn.success.every(isLocal) && txn.failure.every(isLocal)
+export function isSerializable({ success, failure }: TxnRequest): boolean {
+  return [...success, ...failure].every(
+    ({ request }) => request.case === 'requestRange' && request.value.serializable,
+  )
 }
 
 /** What the space quota charges for a transaction. Nested transactions are not counted. */
-export function costOf(txn: TxnRequest): number {
-  return Math.max(costOfOps(txn.success), costOfOps(txn.failure))
+export function costOf({ success, failure }: TxnRequest): number {
+  return Math.max(costOfOps(success), costOfOps(failure))
 }
 
-function costOfOps(ops: readonly (Op | undefined)[]): number {
+function costOfOps(ops: readonly RequestOp[]): number {
   let cost = 0
-  for (const op of ops) if (op?.kind === 'put') cost += costOfPut(op)
+  for (const { request } of ops) if (request.case === 'requestPut') cost += costOfPut(request.value)
   return cost
 }
 
-export function costOfPut(put: PutRequest): number {
-  return 256 + put.key.length + put.valueTo - put.valueFrom
+function costOfPut({ key, value }: PutRequest): number {
+  return 256 + key.length + value.length
 }

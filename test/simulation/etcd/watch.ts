@@ -1,28 +1,33 @@
-/**
- * The watch streams of one member.
- */
-
-import { decodeWatch, type WatchCreate } from './codec/requests.ts'
-import { Encoder, type Header, type WatchEvent } from './codec/responses.ts'
+/** The watch streams of one member, each with one watch. */
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf'
+import {
+  type Event,
+  EventSchema,
+  type WatchCreateRequest,
+  WatchCreateRequestSchema,
+  WatchRequestSchema,
+  WatchResponseSchema,
+} from '../../support/etcd-protocol/rpc_pb.ts'
 import type { StreamIn, StreamOut } from './contract.ts'
+import type { Header } from './machine.ts'
+import { decode, encode, endOf, nameOf } from './messages.ts'
 import type { MemberProcess } from './process.ts'
 import * as statuses from './status.ts'
-import type { Store, StoredChange } from './store/store.ts'
+import { isDeletion, type Store, type StoredChange } from './store.ts'
 
-/** etcd buffers so many responses per stream; what exceeds it waits in the history. */
+/** How many responses etcd buffers per stream; further ones wait in the history. */
 const queuedMax = 128
-/** At most so many revisions are sent at a time to a watcher that is behind. */
+/** How many revisions are sent at a time to a watch that is behind. */
 const revisionsMax = 1_000
 const syncPeriodMs = 100
 const progressPeriodMs = 600_000
-/** The watch id of responses that are for all watchers, or for none. */
-const noWatch = -1
+/** The watch id of responses that are for all watches of a stream, or for none. */
+const noWatch = -1n
 
 /** The member, as its watches see it. */
 export interface WatchHost {
   readonly process: MemberProcess
   readonly store: Store
-  readonly encoder: Encoder
   readonly revision: number
   readonly compacted: number
   /** A response that is larger is cut into fragments, if the client allows that. */
@@ -31,32 +36,19 @@ export interface WatchHost {
   header(revision: number): Header
 }
 
-interface Watcher {
-  readonly stream: Stream
-  readonly id: number
-  readonly request: WatchCreate
-  /** The next revision to deliver. */
-  minRevision: number
-  state: 'synced' | 'unsynced' | 'blocked' | 'ended'
-  /** With `blocked`: the responses that found no room. */
-  blocked: readonly Buffer[]
-  /** With progress_notify: whether the next period has something to report. */
-  reportsProgress: boolean
-}
-
-/** A response of this revision that other watchers may need as well. */
-interface Shared {
-  readonly id: number
-  readonly prevKv: boolean
-  readonly fragment: boolean
-  readonly messages: readonly Buffer[]
-}
+type WatchState =
+  | 'none'
+  | 'synced'
+  /** Reads the history. */
+  | 'unsynced'
+  /** Has responses that found no space in the buffer of the stream. */
+  | 'blocked'
+  /** Ended by a compaction. */
+  | 'ended'
 
 export class WatchHub {
   readonly #host: WatchHost
-  readonly #streams = new Set<Stream>()
-  readonly #synced = new Set<Watcher>()
-  readonly #unsynced = new Set<Watcher>()
+  readonly #streams = new Set<WatchStream>()
   #cancelSync: (() => void) | undefined
 
   constructor(host: WatchHost) {
@@ -64,245 +56,91 @@ export class WatchHub {
   }
 
   open(out: StreamOut, needsLeader: boolean): StreamIn {
-    const stream = new Stream(this, this.#host, out)
+    const stream = new WatchStream(this.#host, out, {
+      needsLeader,
+      onEnd: () => this.#streams.delete(stream),
+      onBehind: () => this.#scheduleSync(syncPeriodMs),
+    })
     this.#host.process.run(() => {
-      if (needsLeader && !this.#host.hasLeader) {
-        stream.end(statuses.noLeader.code, statuses.noLeader.details)
-        return
-      }
-      stream.needsLeader = needsLeader
-      this.#streams.add(stream)
+      if (needsLeader && !this.#host.hasLeader) stream.end(statuses.noLeader)
+      else this.#streams.add(stream)
     })
     return stream
   }
 
-  /** The member applied a revision. */
-  notify(revision: number, changes: readonly StoredChange[]): void {
-    if (this.#synced.size === 0) return
-    const shared: Shared[] = []
-    for (const watcher of this.#synced) {
-      if (revision < watcher.minRevision) continue
-      const messages = this.#responses(watcher, revision, { changes, shared })
-      if (messages === undefined) continue
-      watcher.minRevision = revision + 1
-      if (watcher.stream.offer(messages)) watcher.reportsProgress = false
-      else {
-        this.#synced.delete(watcher)
-        watcher.state = 'blocked'
-        watcher.blocked = messages
-      }
-    }
+  /** The member has applied a revision. */
+  notify(changes: readonly StoredChange[]): void {
+    // Watches of the same range get the same response.
+    const responses = new Map<string, readonly Buffer[]>()
+    for (const stream of this.#streams) stream.notify(changes, responses)
   }
 
   /** Ends the streams that need a leader: there has been none for a while. */
   endWithoutLeader(): void {
     for (const stream of [...this.#streams]) {
-      if (stream.needsLeader) stream.end(statuses.noLeader.code, statuses.noLeader.details)
+      if (stream.needsLeader) stream.end(statuses.noLeader)
     }
-  }
-
-  /** The state was replaced by that of another member: every watcher reads the history again. */
-  installed(): void {
-    for (const watcher of this.#synced) {
-      watcher.state = 'unsynced'
-      this.#unsynced.add(watcher)
-    }
-    this.#synced.clear()
-    this.#scheduleSync(syncPeriodMs)
   }
 
   crash(): void {
-    for (const stream of this.#streams) stream.forget()
+    for (const stream of this.#streams) stream.stop()
     this.#streams.clear()
-    this.#synced.clear()
-    this.#unsynced.clear()
     this.#cancelSync?.()
     this.#cancelSync = undefined
   }
 
-  add(watcher: Watcher): void {
-    const { revision } = this.#host
-    const { startRevision } = watcher.request
-    if (startRevision === 0 || startRevision > revision) {
-      watcher.minRevision = Math.max(revision + 1, startRevision)
-      this.#synced.add(watcher)
-      return
-    }
-    watcher.state = 'unsynced'
-    this.#unsynced.add(watcher)
-    this.#scheduleSync(syncPeriodMs)
-  }
-
-  remove(watcher: Watcher): void {
-    this.#synced.delete(watcher)
-    this.#unsynced.delete(watcher)
-    watcher.state = 'ended'
-    watcher.blocked = []
-  }
-
-  forget(stream: Stream): void {
-    this.#streams.delete(stream)
-  }
-
-  /** The responses of a blocked watcher were sent: it continues from the history. */
-  unblocked(watcher: Watcher): void {
-    watcher.blocked = []
-    if (watcher.minRevision <= this.#host.revision) {
-      watcher.state = 'unsynced'
-      this.#unsynced.add(watcher)
-      this.#scheduleSync(syncPeriodMs)
-    } else {
-      watcher.state = 'synced'
-      this.#synced.add(watcher)
-    }
-  }
-
-  /** The period runs on its own in etcd: a watcher waits for its next turn. */
+  /** The period runs on its own in etcd: a watch waits for its next turn. */
   #scheduleSync(ms: number): void {
-    if (this.#cancelSync !== undefined || this.#unsynced.size === 0) return
+    if (this.#cancelSync !== undefined) return
     const { process } = this.#host
     const untilTurn = syncPeriodMs - (process.world.now() % syncPeriodMs)
     const delay = ms < syncPeriodMs ? ms : Math.max(1, untilTurn)
     this.#cancelSync = process.timer(delay, () => {
       this.#cancelSync = undefined
-      const before = this.#unsynced.size
-      for (const watcher of [...this.#unsynced]) this.#sync(watcher)
-      this.#scheduleSync(this.#unsynced.size < before ? 1 : syncPeriodMs)
+      const behind = [...this.#streams].filter(({ state }) => state === 'unsynced')
+      for (const stream of behind) stream.sync()
+      const still = behind.filter(({ state }) => state === 'unsynced')
+      if (still.length > 0) this.#scheduleSync(still.length < behind.length ? 1 : syncPeriodMs)
     })
-  }
-
-  #sync(watcher: Watcher): void {
-    const { revision, compacted } = this.#host
-    if (watcher.minRevision < compacted) {
-      const canceled = { watchId: watcher.id, canceled: true, compactRevision: compacted }
-      const message = this.#host.encoder.watch({ header: this.#host.header(0), ...canceled })
-      if (!watcher.stream.offer([message])) return
-      this.#unsynced.delete(watcher)
-      watcher.state = 'ended'
-      return
-    }
-    const { events, more } = this.#history(watcher)
-    watcher.minRevision = more ?? Math.max(revision + 1, watcher.minRevision)
-    if (events.length > 0) {
-      const messages = this.#encode(watcher, revision, events)
-      if (!watcher.stream.offer(messages)) {
-        this.#unsynced.delete(watcher)
-        watcher.state = 'blocked'
-        watcher.blocked = messages
-        return
-      }
-      watcher.reportsProgress = false
-    }
-    if (more !== undefined) return
-    this.#unsynced.delete(watcher)
-    watcher.state = 'synced'
-    this.#synced.add(watcher)
-  }
-
-  /** The events from the next revision on, and the revision with which to continue if too many. */
-  #history(watcher: Watcher): {
-    readonly events: readonly WatchEvent[]
-    readonly more: number | undefined
-  } {
-    const { request, minRevision } = watcher
-    const events: WatchEvent[] = []
-    let revisions = 0
-    for (let revision = minRevision; revision <= this.#host.revision; revision++) {
-      const changes = this.#changesAt(revision, request)
-      if (changes.length === 0) continue
-      if (++revisions > revisionsMax) return { events, more: revision }
-      for (const change of changes) {
-        if (!isFiltered(request, change)) events.push(this.#event(watcher, change))
-      }
-    }
-    return { events, more: undefined }
-  }
-
-  /** Compaction leaves only the newest version of a key, at its revision as well. */
-  #changesAt(revision: number, request: WatchCreate): readonly StoredChange[] {
-    const { store, compacted } = this.#host
-    const changes = store.changesAt(revision).filter((change) => covers(request, change))
-    if (revision !== compacted) return changes
-    return changes.filter(({ record, version }) => record.newest(compacted) === version)
-  }
-
-  #event({ request }: Watcher, change: StoredChange): WatchEvent {
-    const { version, record } = change
-    const isCreate = version.createRevision === version.revision
-    if (!request.prevKv || isCreate) return { change, prev: undefined }
-    const before = version.revision - 1
-    const prev = before < this.#host.compacted ? undefined : record.at(before)
-    return { change, prev }
-  }
-
-  /** The response for a revision; undefined when it has no event for this watcher. */
-  #responses(
-    watcher: Watcher,
-    revision: number,
-    made: { readonly changes: readonly StoredChange[]; readonly shared: Shared[] },
-  ): readonly Buffer[] | undefined {
-    const { request } = watcher
-    const wanted = coveredBy(request, made.changes)
-    if (wanted.length === 0) return undefined
-    const isWhole = wanted.length === made.changes.length && !request.noPut && !request.noDelete
-    const same = isWhole ? sameIn(made.shared, watcher) : undefined
-    if (same !== undefined) return same
-    const events: WatchEvent[] = []
-    for (const change of wanted) {
-      if (!isFiltered(request, change)) events.push(this.#event(watcher, change))
-    }
-    if (events.length === 0) return undefined
-    const messages = this.#encode(watcher, revision, events)
-    const { prevKv, fragment } = request
-    if (isWhole) made.shared.push({ id: watcher.id, prevKv, fragment, messages })
-    return messages
-  }
-
-  #encode(watcher: Watcher, revision: number, events: readonly WatchEvent[]): readonly Buffer[] {
-    const header = this.#host.header(revision)
-    const whole = { header, watchId: watcher.id, events }
-    const { encoder, fragmentBytes } = this.#host
-    if (!watcher.request.fragment || events.length < 2) return [encoder.watch(whole)]
-    const bytes = events.map((event) => Encoder.eventBytes(event))
-    const fixed = encoder.watch({ ...whole, events: [] }).length
-    const total = bytes.reduce((sum, length) => sum + length, fixed)
-    if (total < fragmentBytes) return [encoder.watch(whole)]
-    const messages: Buffer[] = []
-    // The mark of a fragment takes two bytes.
-    let length = fixed + 2
-    let from = 0
-    for (const [index, size] of bytes.entries()) {
-      if (index > from && length + size >= fragmentBytes) {
-        messages.push(
-          encoder.watch({ ...whole, events: events.slice(from, index), fragment: true }),
-        )
-        from = index
-        length = fixed + 2
-      }
-      length += size
-    }
-    messages.push(encoder.watch({ ...whole, events: events.slice(from) }))
-    return messages
   }
 }
 
-class Stream implements StreamIn {
-  needsLeader = false
-  readonly #hub: WatchHub
+interface StreamOptions {
+  readonly needsLeader: boolean
+  readonly onEnd: () => void
+  readonly onBehind: () => void
+}
+
+class WatchStream implements StreamIn {
+  state: WatchState = 'none'
   readonly #host: WatchHost
   readonly #out: StreamOut
-  readonly #watchers = new Map<number, Watcher>()
+  readonly #options: StreamOptions
+  #request: WatchCreateRequest = create(WatchCreateRequestSchema)
+  #key = ''
+  #end: string | undefined
+  /** The next revision to deliver. */
+  #minRevision = 0
+  /** The responses that found no space, while `blocked`. */
+  #blocked: readonly Buffer[] = []
   readonly #queue: Buffer[] = []
-  #isBlocked = false
+  #isFull = false
   #isClosed = false
-  #nextId = 0
+  /** Whether nothing was sent since the last periodic report of progress. */
+  #isQuiet = true
   #cancelProgress: (() => void) | undefined
 
-  constructor(hub: WatchHub, host: WatchHost, out: StreamOut) {
-    this.#hub = hub
+  constructor(host: WatchHost, out: StreamOut, options: StreamOptions) {
     this.#host = host
     this.#out = out
+    this.#options = options
   }
+
+  get needsLeader(): boolean {
+    return this.#options.needsLeader
+  }
+
+  // ---- the client
 
   receive(message: Buffer): void {
     this.#host.process.run(() => {
@@ -316,167 +154,233 @@ class Stream implements StreamIn {
 
   close(): void {
     if (this.#isClosed) return
-    this.forget()
-    for (const watcher of this.#watchers.values()) this.#hub.remove(watcher)
-    this.#watchers.clear()
-    this.#hub.forget(this)
+    this.stop()
+    this.#options.onEnd()
   }
 
-  end(code: number, details: string): void {
+  end({ code, details }: statuses.Status): void {
     if (this.#isClosed) return
     this.close()
     this.#out.end(code, details)
   }
 
   /** Stops without a word: the process or the connection is gone. */
-  forget(): void {
+  stop(): void {
     this.#isClosed = true
+    this.state = 'ended'
     this.#queue.length = 0
     this.#cancelProgress?.()
-    this.#cancelProgress = undefined
   }
 
-  /** False when there is no room for a further response. */
-  offer(messages: readonly Buffer[]): boolean {
+  #receive(message: Buffer): void {
+    const { requestUnion } = decode(WatchRequestSchema, message)
+    if (requestUnion.case === 'createRequest') this.#create(requestUnion.value)
+    else if (requestUnion.case === 'progressRequest') this.#reportProgress(noWatch)
+    else if (requestUnion.case !== undefined) throw new Error(`unexpected ${requestUnion.case}`)
+  }
+
+  #create(request: WatchCreateRequest): void {
+    const { revision } = this.#host
+    const header = this.#host.header(revision)
+    const cancelReason = refusalOf(request)
+    if (cancelReason !== undefined) {
+      const refused = { watchId: noWatch, created: true, canceled: true, cancelReason }
+      this.#send(encode(WatchResponseSchema, { header, ...refused }))
+      return
+    }
+    if (this.state !== 'none') throw new Error('a stream has one watch only')
+    this.#request = request
+    this.#key = keyOf(request)
+    this.#end = endOf(request.rangeEnd)
+    const start = Number(request.startRevision)
+    if (start === 0 || start > revision) {
+      this.state = 'synced'
+      this.#minRevision = Math.max(revision + 1, start)
+    } else {
+      this.state = 'unsynced'
+      this.#minRevision = start
+      this.#options.onBehind()
+    }
+    if (request.progressNotify) this.#startProgress()
+    this.#send(encode(WatchResponseSchema, { header, created: true }))
+  }
+
+  /** Sent only when the watch has everything so far. */
+  #reportProgress(watchId: bigint): void {
+    const { revision } = this.#host
+    if (this.state !== 'synced' || revision < this.#request.startRevision) return
+    this.#offer([encode(WatchResponseSchema, { header: this.#host.header(revision), watchId })])
+  }
+
+  #startProgress(): void {
+    const { process } = this.#host
+    const periodMs = progressPeriodMs * (1 + process.world.random() / 10)
+    const wait = () => {
+      this.#cancelProgress = process.timer(periodMs, () => {
+        wait()
+        if (this.#isQuiet) this.#reportProgress(0n)
+        this.#isQuiet = true
+      })
+    }
+    wait()
+  }
+
+  // ---- changes
+
+  notify(changes: readonly StoredChange[], responses: Map<string, readonly Buffer[]>): void {
+    const { revision } = this.#host
+    if (this.state !== 'synced' || revision < this.#minRevision) return
+    const { prevKv, fragment } = this.#request
+    const name = `${this.#key} ${this.#end} ${prevKv} ${fragment}`
+    let messages = responses.get(name)
+    if (messages === undefined) {
+      messages = this.#encode(this.#eventsOf(changes))
+      responses.set(name, messages)
+    }
+    if (messages.length === 0) return
+    this.#minRevision = revision + 1
+    this.#deliver(messages)
+  }
+
+  /** Sends history to a watch that is behind. */
+  sync(): void {
+    const { revision, compacted } = this.#host
+    if (this.#minRevision < compacted) {
+      const canceled = { canceled: true, compactRevision: BigInt(compacted) }
+      const message = encode(WatchResponseSchema, { header: this.#host.header(0), ...canceled })
+      if (this.#offer([message])) this.state = 'ended'
+      return
+    }
+    const { events, more } = this.#history()
+    this.#minRevision = more ?? Math.max(revision + 1, this.#minRevision)
+    if (more === undefined) this.state = 'synced'
+    this.#deliver(this.#encode(events))
+  }
+
+  #deliver(messages: readonly Buffer[]): void {
+    if (messages.length === 0) return
+    if (this.#offer(messages)) this.#isQuiet = false
+    else {
+      this.state = 'blocked'
+      this.#blocked = messages
+    }
+  }
+
+  /** The events from the next revision on, and the revision with which to continue if too many. */
+  #history(): { readonly events: readonly Event[]; readonly more: number | undefined } {
+    const events: Event[] = []
+    let revisions = 0
+    for (let revision = this.#minRevision; revision <= this.#host.revision; revision++) {
+      const found = this.#eventsOf(this.#changesAt(revision))
+      if (found.length === 0) continue
+      if (++revisions > revisionsMax) return { events, more: revision }
+      events.push(...found)
+    }
+    return { events, more: undefined }
+  }
+
+  /** Compaction leaves only the newest version of a key, at its revision as well. */
+  #changesAt(revision: number): readonly StoredChange[] {
+    const { store, compacted } = this.#host
+    const changes = store.changesAt(revision)
+    if (revision !== compacted) return changes
+    return changes.filter(({ record, version }) => record.newest(compacted) === version)
+  }
+
+  #eventsOf(changes: readonly StoredChange[]): readonly Event[] {
+    const events: Event[] = []
+    for (const change of changes) {
+      const { name } = change.record
+      const isCovered =
+        this.#end === undefined
+          ? name === this.#key
+          : name >= this.#key && (this.#end === '' || name < this.#end)
+      if (isCovered) events.push(this.#event(change))
+    }
+    return events
+  }
+
+  #event({ record, version }: StoredChange): Event {
+    const { kv } = version
+    const before = version.revision - 1
+    const hasPrevious = this.#request.prevKv && kv.createRevision !== kv.modRevision
+    const isRetained = before >= this.#host.compacted
+    const prevKv = hasPrevious && isRetained ? record.at(before)?.kv : undefined
+    return create(EventSchema, { type: isDeletion(version) ? 1 : 0, kv, prevKv })
+  }
+
+  #encode(events: readonly Event[]): readonly Buffer[] {
+    if (events.length === 0) return []
+    const header = this.#host.header(this.#host.revision)
+    const response = (some: readonly Event[], fragment: boolean) => {
+      const init: MessageInitShape<typeof WatchResponseSchema> = {
+        header,
+        events: [...some],
+        fragment,
+      }
+      return encode(WatchResponseSchema, init)
+    }
+    const whole = response(events, false)
+    const { fragmentBytes } = this.#host
+    const isSent = !this.#request.fragment || events.length < 2 || whole.length < fragmentBytes
+    if (isSent) return [whole]
+    const fixed = response([], true).length
+    const fragments: Event[][] = [[]]
+    let length = fixed
+    for (const event of events) {
+      const size = fieldBytes(toBinary(EventSchema, event).length)
+      if (length > fixed && length + size >= fragmentBytes) {
+        fragments.push([])
+        length = fixed
+      }
+      fragments.at(-1)?.push(event)
+      length += size
+    }
+    return fragments.map((some, index) => response(some, index < fragments.length - 1))
+  }
+
+  // ---- the buffer of the stream
+
+  /** False when there is no space for a further response. */
+  #offer(messages: readonly Buffer[]): boolean {
     if (this.#queue.length >= queuedMax) return false
     for (const message of messages) this.#send(message)
     return true
   }
 
   #send(message: Buffer): void {
-    if (this.#isBlocked) this.#queue.push(message)
-    else if (!this.#out.send(message)) this.#isBlocked = true
+    if (this.#isFull) this.#queue.push(message)
+    else if (!this.#out.send(message)) this.#isFull = true
   }
 
   #drain(): void {
     if (this.#isClosed) return
-    this.#isBlocked = false
-    const queue = this.#queue.splice(0)
-    for (const message of queue) this.#send(message)
-    for (const watcher of this.#watchers.values()) {
-      if (watcher.state === 'blocked' && this.offer(watcher.blocked)) this.#hub.unblocked(watcher)
-    }
-  }
-
-  #receive(message: Buffer): void {
-    let request: ReturnType<typeof decodeWatch>
-    try {
-      request = decodeWatch(message)
-    } catch {
-      this.end(statuses.notDecodable.code, statuses.notDecodable.details)
-      return
-    }
-    if (request === undefined) return
-    if (request.kind === 'create') this.#create(request)
-    else if (request.kind === 'cancel') this.#cancel(request.watchId)
-    else this.#reportProgress([...this.#watchers.values()], noWatch)
-  }
-
-  #create(request: WatchCreate): void {
-    const refusal = this.#refusal(request)
-    const header = this.#host.header(this.#host.revision)
-    if (refusal !== undefined) {
-      const refused = { watchId: noWatch, created: true, canceled: true, cancelReason: refusal }
-      this.#send(this.#host.encoder.watch({ header, ...refused }))
-      return
-    }
-    const id = this.#idFor(request)
-    const watcher: Watcher = {
-      stream: this,
-      id,
-      request,
-      minRevision: request.startRevision,
-      state: 'synced',
-      blocked: [],
-      reportsProgress: true,
-    }
-    this.#watchers.set(id, watcher)
-    this.#hub.add(watcher)
-    if (request.progressNotify) this.#startProgress()
-    this.#send(this.#host.encoder.watch({ header, watchId: id, created: true }))
-  }
-
-  #refusal({ startRevision, key, end, watchId }: WatchCreate): string | undefined {
-    if (startRevision < 0) return statuses.compacted.details
-    if (end !== undefined && end !== '' && key >= end) return 'mvcc: watcher range is empty'
-    if (watchId !== 0 && this.#watchers.has(watchId)) {
-      return 'mvcc: duplicate watch ID provided on the WatchStream'
-    }
-    return undefined
-  }
-
-  #idFor({ watchId }: WatchCreate): number {
-    if (watchId !== 0) return watchId
-    while (this.#watchers.has(this.#nextId)) this.#nextId++
-    return this.#nextId++
-  }
-
-  #cancel(id: number): void {
-    const watcher = this.#watchers.get(id)
-    if (watcher === undefined) return
-    this.#hub.remove(watcher)
-    this.#watchers.delete(id)
-    const header = this.#host.header(this.#host.revision)
-    this.#send(this.#host.encoder.watch({ header, watchId: id, canceled: true }))
-  }
-
-  /**
-   * Sent only when all of the watchers have everything so far. A watcher that was ended by a
-   * compaction stays in its stream, and there is no progress any more.
-   */
-  #reportProgress(watchers: readonly Watcher[], watchId: number): void {
-    const { revision } = this.#host
-    for (const { state, request } of watchers) {
-      if (state !== 'synced' || revision < request.startRevision) return
-    }
-    if (watchers.length === 0) return
-    this.offer([this.#host.encoder.watch({ header: this.#host.header(revision), watchId })])
-  }
-
-  #startProgress(): void {
-    if (this.#cancelProgress !== undefined) return
-    const { process } = this.#host
-    const periodMs = progressPeriodMs * (1 + process.world.random() / 10)
-    const wait = () => {
-      this.#cancelProgress = process.timer(periodMs, () => {
-        wait()
-        for (const watcher of this.#watchers.values()) {
-          if (!watcher.request.progressNotify) continue
-          if (watcher.reportsProgress) this.#reportProgress([watcher], watcher.id)
-          watcher.reportsProgress = true
-        }
-      })
-    }
-    wait()
+    this.#isFull = false
+    for (const message of this.#queue.splice(0)) this.#send(message)
+    if (this.state !== 'blocked' || !this.#offer(this.#blocked)) return
+    this.#blocked = []
+    // It continues from the history.
+    this.state = this.#minRevision <= this.#host.revision ? 'unsynced' : 'synced'
+    if (this.state === 'unsynced') this.#options.onBehind()
   }
 }
 
-function covers({ key, end }: WatchCreate, { record }: StoredChange): boolean {
-  const { name } = record
-  if (end === undefined) return name === key
-  return name >= key && (end === '' || name < end)
+/** A watch without a key watches the first possible one. */
+function keyOf({ key }: WatchCreateRequest): string {
+  return key.length === 0 ? '\0' : nameOf(key)
 }
 
-/** Most revisions have one change: then nothing is copied. */
-function coveredBy(
-  request: WatchCreate,
-  changes: readonly StoredChange[],
-): readonly StoredChange[] {
-  if (changes.length > 1) return changes.filter((change) => covers(request, change))
-  return covers(request, changes[0] as StoredChange) ? changes : []
-}
-
-function sameIn(
-  shared: readonly Shared[],
-  { id, request }: Watcher,
-): readonly Buffer[] | undefined {
-  for (const other of shared) {
-    const isSame = other.prevKv === request.prevKv && other.fragment === request.fragment
-    if (isSame && other.id === id) return other.messages
-  }
+function refusalOf(request: WatchCreateRequest): string | undefined {
+  const end = endOf(request.rangeEnd)
+  if (request.startRevision < 0n) return statuses.compacted.details
+  if (end !== undefined && end !== '' && keyOf(request) >= end)
+    return 'mvcc: watcher range is empty'
   return undefined
 }
 
-function isFiltered(request: WatchCreate, { version }: StoredChange): boolean {
-  return version.version === 0 ? request.noDelete : request.noPut
+/** The length of a field whose tag has one byte and whose content has `length`. */
+function fieldBytes(length: number): number {
+  let varint = 1
+  for (let rest = length; rest >= 0x80; rest >>>= 7) varint++
+  return 1 + varint + length
 }

@@ -1,14 +1,15 @@
 /**
- * The faults that can happen to the simulated world. To add one, add a row to `faultKinds`.
+ * What the faults of test/worlds/faults.ts do to the simulated world.
  */
-import type { Random } from '../../nightly/chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
+import type { FaultOf } from '../../worlds/faults.ts'
 import type { Cluster, Snapshot } from '../etcd/contract.ts'
 import type { OriginServer } from '../mirror/origin-server.ts'
 import type { Direction, Network } from '../network/network.ts'
 import type { Peers } from '../network/peers.ts'
 import type { Replica } from '../replica.ts'
 import type { Setting } from '../setting.ts'
-import { originFaultKinds } from './origin-kinds.ts'
+import { type OriginFault, originFaultKinds } from './origin-kinds.ts'
 
 /** The parts of the world that faults act on. */
 export interface FaultTarget {
@@ -19,7 +20,7 @@ export interface FaultTarget {
   readonly setting: Setting
   /** Taken when the storm began. */
   readonly snapshot: Snapshot | undefined
-  /** Of a world with a mirrored cluster. */
+  /** Present only in a world with a mirrored cluster. */
   readonly origin: OriginServer | undefined
   /** The replica that is elected to mirror. */
   readonly electedReplica: number | undefined
@@ -49,7 +50,7 @@ export interface FaultKind {
   readonly weight: number
   /** Bounds of its duration in milliseconds. */
   readonly ms: readonly [number, number]
-  /** At most this many in a storm. */
+  /** The largest number in one storm. */
   readonly perStorm?: number
   /** Undefined when it is not possible now. */
   begin(target: FaultTarget, random: Random): Begun | undefined
@@ -58,7 +59,7 @@ export interface FaultKind {
 const hour = 3_600_000
 const day = 24 * hour
 
-export const faultKinds: Readonly<Record<string, FaultKind>> = {
+export const faultKinds: Readonly<Record<Exclude<FaultOf<'simulated'>, OriginFault>, FaultKind>> = {
   'replica-crash': {
     weight: 3,
     ms: [0, 0],

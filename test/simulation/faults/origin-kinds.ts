@@ -1,5 +1,6 @@
 /** Faults of the origin of a mirrored cluster, and of the network between it and the replicas. */
-import type { Random } from '../../nightly/chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
+import type { FaultOf } from '../../worlds/faults.ts'
 import { versionStride } from '../mirror/origin-model.ts'
 import type { OriginServer } from '../mirror/origin-server.ts'
 import type { Begun, FaultKind, FaultTarget } from './kinds.ts'
@@ -15,7 +16,10 @@ function ofOrigin(
   }
 }
 
-export const originFaultKinds: Readonly<Record<string, FaultKind>> = {
+/** The faults that need a mirrored cluster. */
+export type OriginFault = Extract<FaultOf<'simulated'>, `origin-${string}` | `elected-${string}`>
+
+export const originFaultKinds: Readonly<Record<OriginFault, FaultKind>> = {
   'origin-crash': ofOrigin({ weight: 2, ms: [200, 15_000] }, (server) => {
     if (!server.isUp) return undefined
     server.crash()

@@ -1,5 +1,5 @@
 /** Which faults happen when: follows from the seed alone, so that single faults can be left out. */
-import { Random } from '../../nightly/chaos/traffic/random.ts'
+import { Random } from '../../support/random.ts'
 import type { Setting } from '../setting.ts'
 import { type Begun, type FaultKind, type FaultTarget, faultKinds } from './kinds.ts'
 import { originFaultKinds } from './origin-kinds.ts'
@@ -8,7 +8,7 @@ export interface PlannedFault {
   readonly at: number
   readonly kind: string
   readonly ms: number
-  /** For its own choices: which replica, which link. */
+  /** Decides its own choices: which replica, which link. */
   readonly seed: number
 }
 
@@ -37,8 +37,10 @@ export function beginFault(target: FaultTarget, fault: PlannedFault): Begun | un
   return kindOf(fault.kind).begin(target, new Random(fault.seed))
 }
 
+const kinds: Readonly<Record<string, FaultKind>> = { ...faultKinds, ...originFaultKinds }
+
 function kindOf(name: string): FaultKind {
-  const kind = faultKinds[name] ?? originFaultKinds[name]
+  const kind = kinds[name]
   if (kind === undefined) throw new Error(`there is no fault called ${name}`)
   return kind
 }

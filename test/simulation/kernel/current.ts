@@ -33,7 +33,7 @@ export function pump(scheduler: Scheduler): () => void {
   }
 }
 
-/** Without an entry for this long, time goes on nevertheless. */
+/** How far time moves when nothing is scheduled. */
 const idleMs = 1_000
 /** Taken before interception.ts replaces it. */
 const realSetImmediate = setImmediate

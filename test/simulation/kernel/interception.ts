@@ -4,7 +4,7 @@
  * - Globals of time and chance (timers, clocks, `Math.random`, `process.pid`) go to the current
  *   simulated process. Code that uses them while no process is current fails.
  * - Modules of time and chance are replaced; every function of a module that does real I/O fails.
- * - The gRPC client is replaced by the simulated network.
+ * - gRPC sessions are replaced by the simulated network.
  *
  * Must be imported before any production code. Faults can be planted in production code while it is
  * loaded: see `plant`.
@@ -56,8 +56,8 @@ const replaced = new Map([
 /** Files of production code that are replaced wherever they are imported. */
 const replacedFiles = new Map([
   [
-    new URL('src/etcd/transport/client.ts', root).href,
-    new URL('../network/grpc-client.ts', import.meta.url).href,
+    new URL('src/grpc/session.ts', root).href,
+    new URL('../network/grpc-session.ts', import.meta.url).href,
   ],
   [
     new URL('src/mirror/http-origin.ts', root).href,
@@ -204,7 +204,7 @@ function interceptGlobals(): void {
   Object.defineProperty(process, 'pid', { get: () => currentProcess()?.pid ?? pid })
 }
 
-/** Results of `AbortSignal.any`, which the runtime keeps for as long as they have listeners. */
+/** Results of `AbortSignal.any`, which the runtime retains while they have listeners. */
 let combinedSignals: WeakRef<AbortSignal>[] = []
 
 function keepTrackOfSignals(): void {
@@ -216,7 +216,7 @@ function keepTrackOfSignals(): void {
   }
 }
 
-/** Lets go of what killed processes were listening to; otherwise every world would stay in memory. */
+/** Removes the listeners of killed processes; otherwise every world would stay in memory. */
 export function releaseSignals(): void {
   for (const reference of combinedSignals) {
     const signal = reference.deref()

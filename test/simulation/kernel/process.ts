@@ -6,7 +6,7 @@
  * interception.ts. Before `runAs` returns, all microtasks have run too, so that a continuation never
  * runs as another process.
  */
-import { Random } from '../../nightly/chaos/traffic/random.ts'
+import { Random } from '../../support/random.ts'
 import { runAs } from './current.ts'
 import type { Entry, Scheduler } from './scheduler.ts'
 import { SimulatedTimer } from './timer.ts'
@@ -125,7 +125,7 @@ export class SimulatedProcess {
     return this.at(this.#scheduler.now + ms, work)
   }
 
-  /** The same at a point of true time. */
+  /** Runs work as this process at a point of true time. */
   at(time: number, work: () => void): Entry {
     return this.#scheduler.at(time, () => this.#message(work))
   }
@@ -211,7 +211,7 @@ export class SimulatedProcess {
   }
 }
 
-/** As Node does: at least 1 ms, whole milliseconds, and 1 ms when the number is not usable. */
+/** Rounds like Node: whole milliseconds, and 1 ms for a number below 1 or out of range. */
 function timerMs(ms: number): number {
   const whole = Math.trunc(ms)
   return whole >= 1 && whole <= timerMsMost ? whole : 1

@@ -11,7 +11,7 @@ import { currentProcess } from '../kernel/current.ts'
 import type { SimulatedProcess } from '../kernel/process.ts'
 import { OriginCall, type OriginServer, type Receiver } from './origin-server.ts'
 
-/** As in src/mirror/http-origin.ts. */
+/** The same value as in src/mirror/http-origin.ts. */
 const headersTimeoutMs = 30_000
 const watchIdleTimeoutMs = 120_000
 const watchMs = { least: 300_000, most: 600_000 }

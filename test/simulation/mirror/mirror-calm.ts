@@ -5,7 +5,7 @@ import { mirroredCluster } from './setting.ts'
 
 /**
  * After the last fault, everything is mirrored again within this time: 45 s for the engine itself
- * (see invariants/calm.ts), then a term of 10 s may have to end, and a follower retries after at
+ * (see worlds/checker/calm.ts), then a term of 10 s may have to end, and a follower retries after at
  * most 30 s.
  */
 const recoveryMs = 90_000

@@ -2,8 +2,9 @@
  * What must be true of a mirrored cluster, whatever happens to replicas, etcd and the origin:
  * checked on every commit of the simulated etcd.
  */
+
+import type { ClientWorld } from '../../worlds/workload/contract.ts'
 import type { ClusterObserver, Commit } from '../etcd/contract.ts'
-import type { ClientWorld } from '../workload/contract.ts'
 import { calmNeededMs, checkCalm } from './mirror-calm.ts'
 import { MirrorTally } from './mirror-tally.ts'
 import { MirrorView } from './mirror-view.ts'
@@ -26,7 +27,7 @@ export class MirrorChecks implements ClusterObserver {
   #leaderRevision = 0
   /** The replica that is elected, while the revision is not 0. */
   #leader = 0
-  /** By stream: how much of the origin's history was compared with what is stored. */
+  /** How much of the origin's history was compared with what is stored, keyed by stream. */
   readonly #checked = new Map<string, number>()
   /** The origin was restored, and the mirror may not have noticed it: the term then. */
   #unnoticed: { readonly term: number; readonly limit: number } | undefined
@@ -63,7 +64,7 @@ export class MirrorChecks implements ClusterObserver {
 
   /**
    * A restored origin must not reach the positions of the mirror before the mirror has noticed:
-   * after that it cannot be told. In reality a backup is older than that by minutes at least.
+   * after that nothing distinguishes the two histories. In reality a backup is older than that by minutes at least.
    */
   get versionLimit(): number {
     return this.#unnoticed?.limit ?? Number.POSITIVE_INFINITY
@@ -76,12 +77,12 @@ export class MirrorChecks implements ClusterObserver {
     return this.isOriginKnown ? Math.min(...positions) - versionStride * 8 : 0
   }
 
-  /** Whether the mirror knows of every restore of the origin. */
+  /** The mirror knows of every restore of the origin. */
   get isOriginKnown(): boolean {
     return this.#unnoticed === undefined
   }
 
-  /** To be called before the origin is restored. */
+  /** Runs `restore`, which restores the origin. */
   restoreOrigin(restore: () => void): void {
     const limit = this.backupLimit
     this.#noteDeletes()

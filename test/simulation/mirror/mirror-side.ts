@@ -1,9 +1,9 @@
 /** The mirrored cluster of a world: its origin, the writers there, and the checks. */
 import type { ClustersSource } from '../../../src/clusters/clusters-file.ts'
-import type { Random } from '../../nightly/chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
+import type { ClientWorld } from '../../worlds/workload/contract.ts'
+import type { Workload } from '../../worlds/workload/workload.ts'
 import type { Scheduler } from '../kernel/scheduler.ts'
-import type { ClientWorld } from '../workload/contract.ts'
-import type { Workload } from '../workload/workload.ts'
 import { MirrorChecks } from './mirror-checks.ts'
 import { OriginModel } from './origin-model.ts'
 import { OriginServer } from './origin-server.ts'

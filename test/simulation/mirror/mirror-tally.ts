@@ -1,6 +1,6 @@
 /** Counts what happened to a mirror in a run, for the report. */
 import type { MirrorCounters } from '../../../src/mirror/mirror-counters.ts'
-import type { ClientWorld } from '../workload/contract.ts'
+import type { ClientWorld } from '../../worlds/workload/contract.ts'
 
 export class MirrorTally {
   puts = 0
@@ -11,7 +11,7 @@ export class MirrorTally {
   #doubts = 0
   readonly #counters = new Set<MirrorCounters>()
 
-  /** To be called every second. */
+  /** Must be called every second. */
   askReplicas({ replicas }: Pick<ClientWorld, 'replicas'>): void {
     let believers = 0
     for (const replica of replicas) {

@@ -1,13 +1,13 @@
 /** The mirrored cluster as the checks see it: what etcd holds, compared with what the origin has. */
-import type { ClientWorld } from '../workload/contract.ts'
+import type { ClientWorld } from '../../worlds/workload/contract.ts'
 import type { OriginModel, OriginRecord } from './origin-model.ts'
 import type { MirrorSetting } from './setting.ts'
 import { hasContentOf, type SavedRecord, type StoredMirrorEvent } from './stored-mirror.ts'
 
-/** Of ages that are compared with a TTL: wall clocks differ by a second, and count seconds. */
+/** The tolerance of ages that are compared with a TTL: wall clocks differ by a second, and count seconds. */
 const ageSlackMs = 5_000
 const driftShare = 0.03
-/** As in src/registry/mirrored-event.ts. */
+/** The same rule as in src/registry/mirrored-event.ts. */
 const ttlSlackMs = (ttlMs: number): number => Math.max(60_000, ttlMs * 0.1)
 
 export class MirrorView {
@@ -28,7 +28,7 @@ export class MirrorView {
     return this.setting.namespaces ?? ['']
   }
 
-  /** Whether retention cannot have deleted what was written then, by true time. */
+  /** Returns whether retention cannot have deleted what was written at that true time. */
   isYoung(at: number, now: number = this.world.now()): boolean {
     return now - at < this.world.limits.eventTtlMs * (1 - driftShare) - ageSlackMs
   }

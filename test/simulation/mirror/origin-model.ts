@@ -65,7 +65,7 @@ export class OriginModel {
   incarnation = 0
   /** The version at which this incarnation began. */
   restoredTo: number = versionFirst
-  /** To which versions the origin was restored. */
+  /** The versions to which the origin was restored. */
   readonly #restores: number[] = []
   writes = 0
   expiries = 0
@@ -162,7 +162,7 @@ export class OriginModel {
     return { version: this.version }
   }
 
-  /** As if the origin's etcd were restored: everything after the backup never was. */
+  /** Undoes everything after the backup, as a restore of the origin's etcd does. */
   restore({ version }: OriginBackup): void {
     const kept = this.indexAfter(version)
     for (let index = this.log.length - 1; index >= kept; index--) {
@@ -178,7 +178,7 @@ export class OriginModel {
     this.compacted = Math.min(this.compacted, version)
   }
 
-  /** Whether this version is one of the current history, and not of one that a restore has undone. */
+  /** Returns whether this version belongs to the current history, and no restore has undone it. */
   isCurrent(version: number): boolean {
     const undone = this.#restores.slice(version % versionStride)
     return version <= this.version && undone.every((restoredTo) => version <= restoredTo)
@@ -194,7 +194,7 @@ export class OriginModel {
         uid: state.uid,
         creationTimestamp: timeText(state.createdAt),
         resourceVersion: String(state.version),
-        // By these times an expiry is told from a delete.
+        // These times distinguish an expiry from a delete.
         managedFields: [{ manager: 'kubelet', operation: 'Update', time }],
       },
       reason: 'BackOff',

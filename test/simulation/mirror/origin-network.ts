@@ -1,5 +1,5 @@
 /** The network between an origin and the replicas: it delays, and holds what a partition blocks. */
-import type { Random } from '../../nightly/chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
 import type { Scheduler } from '../kernel/scheduler.ts'
 import type { Delay } from '../network/network.ts'
 
@@ -11,7 +11,7 @@ interface Link {
   delay: Delay
   isBlocked: boolean
   held: (() => void)[]
-  /** When the last message of each direction arrives: the order is kept. */
+  /** When the last message of each direction arrives; later ones do not overtake it. */
   readonly lastAt: Record<OriginDirection, number>
 }
 

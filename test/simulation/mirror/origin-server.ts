@@ -3,7 +3,7 @@
  * replicas delays, holds and resets like TCP does. Each request has a connection of its own.
  */
 import { type OriginChange, OriginError, type OriginPage } from '../../../src/mirror/origin.ts'
-import type { Random } from '../../nightly/chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
 import type { SimulatedProcess } from '../kernel/process.ts'
 import type { Scheduler } from '../kernel/scheduler.ts'
 import { expired, itemOf, OriginLists, type PageRequest } from './origin-lists.ts'
@@ -13,7 +13,7 @@ import { OriginNetwork } from './origin-network.ts'
 const chunkUsual = 250
 /** Changes that a watch can begin from. */
 const historyMax = 8_000
-/** Of changes that a client has not read: then the server waits. */
+/** The server waits when a client has not read this many changes. */
 const unreadMax = 1_000
 const pumpMs = 4
 const retryPumpMs = 50
@@ -43,7 +43,7 @@ export class OriginCall {
   readonly receiver: Receiver
   /** Set when one of the two sides has ended it. */
   isEnded = false
-  /** Of a watch: the next change to send. */
+  /** The next change that a watch sends. */
   next = 0
   watch: WatchRequest | undefined
   isPumpDue = false
@@ -70,7 +70,7 @@ export class OriginServer {
   readonly #calls = new Set<OriginCall>()
   readonly #watches = new Set<OriginCall>()
   readonly #lists: OriginLists
-  /** By replica and stream: which have got a page since the last restore. */
+  /** Replicas and streams that have got a page since the last restore. */
   readonly #answered = new Set<string>()
   #restores = 0
   isUp = true
@@ -127,7 +127,7 @@ export class OriginServer {
     })
   }
 
-  /** Whether a replica has got a version of this stream since the last restore. */
+  /** Returns whether a replica has got a version of this stream since the last restore. */
   hasAnswered(replica: number, stream: string): boolean {
     return this.#answered.has(`${replica}/${stream}`)
   }

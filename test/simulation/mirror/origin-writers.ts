@@ -1,7 +1,7 @@
 /** The writers of the origin: bursts of creates, series patches, deletes and re-creates. */
-import { Random } from '../../nightly/chaos/traffic/random.ts'
-import type { ClientWorld } from '../workload/contract.ts'
-import type { Workload } from '../workload/workload.ts'
+import { Random } from '../../support/random.ts'
+import type { ClientWorld } from '../../worlds/workload/contract.ts'
+import type { Workload } from '../../worlds/workload/workload.ts'
 import type { MirrorChecks } from './mirror-checks.ts'
 import type { OriginModel } from './origin-model.ts'
 import type { OriginServer } from './origin-server.ts'

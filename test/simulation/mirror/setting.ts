@@ -1,5 +1,5 @@
 /** Everything about a mirrored cluster and its origin that follows from the seed. */
-import type { Random } from '../../nightly/chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
 
 export interface MirrorSetting {
   /** The namespaces of the clusters file; undefined: all, in one stream. */

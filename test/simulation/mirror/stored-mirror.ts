@@ -4,8 +4,8 @@
  * the production code that is under test.
  */
 
-import type { TxnRequest } from '../etcd/codec/requests.ts'
-import type { Change, Commit } from '../etcd/contract.ts'
+import type { Change } from '../../worlds/checker/commit.ts'
+import type { Commit, CommittedTxn } from '../etcd/contract.ts'
 import type { OriginModel, OriginState } from './origin-model.ts'
 import { mirroredCluster } from './setting.ts'
 
@@ -89,7 +89,7 @@ function textAfter(text: string, mark: string): string | undefined {
   return text.slice(start + mark.length, text.indexOf('"', start + mark.length))
 }
 
-/** Whether the content is that of the origin: fields that no check of versions would notice. */
+/** Returns whether the content is that of the origin: fields that no check of versions would notice. */
 export function hasContentOf({ value, state }: StoredMirrorEvent, model: OriginModel): boolean {
   const stored = JSON.parse(value.subarray(value.indexOf('\n') + 1).toString())
   const wanted = model.eventOf(state)
@@ -112,17 +112,16 @@ export function hasContentOf({ value, state }: StoredMirrorEvent, model: OriginM
  */
 export function fencesOf(command: Commit['command']): ReadonlyMap<string, number | undefined> {
   const fences = new Map<string, number | undefined>()
-  const walk = (txn: TxnRequest, outer: number | undefined): void => {
+  const walk = (txn: CommittedTxn, outer: number | undefined): void => {
     const compare = txn.compares.find(
       ({ key, target }) => target === modRevisionTarget && key.endsWith(leaderEnd),
     )
     const fence = compare?.number ?? outer
     for (const op of txn.success) {
-      if (op?.kind === 'txn') walk(op, fence)
-      else if (op?.kind === 'put') fences.set(op.key, fence)
+      if (op.kind === 'txn') walk(op, fence)
+      else fences.set(op.key, fence)
     }
   }
-  if (command?.kind === 'txn') walk(command, undefined)
-  else if (command?.kind === 'put') fences.set(command.key, undefined)
+  if (command !== undefined) walk(command, undefined)
   return fences
 }

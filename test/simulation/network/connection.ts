@@ -2,8 +2,8 @@ import type { Member } from '../etcd/contract.ts'
 import type { SimulatedProcess } from '../kernel/process.ts'
 import type { Direction, Link, Network } from './network.ts'
 
-/** gRPC's keepalive: a ping after 5 s without a message, and 3 s for its response. */
-const keepaliveMs = 8_000
+/** How long a ping may take, as in src/grpc/session.ts. */
+const pingTimeoutMs = 3_000
 
 interface Pipe {
   /** Messages that wait because the direction is blocked. */
@@ -27,8 +27,6 @@ export class Connection {
   #isOpenAtMember = true
   /** Called on the member's side when the connection ends. */
   readonly #onEndAtMember = new Set<() => void>()
-  /** Calls and streams in flight: only with those gRPC sends keepalive pings. */
-  callsInFlight = 0
 
   constructor(options: {
     readonly network: Network
@@ -100,18 +98,14 @@ export class Connection {
     for (const arrive of held) this.#schedule(direction, pipe, arrive)
   }
 
-  /** Closes the connection when the member has been silent for too long and a call waits. */
-  checkKeepalive(ms: number = keepaliveMs): void {
-    this.#process.after(ms, () => {
+  /** Closes the connection when nothing comes back for as long as a ping may take. */
+  ping(): void {
+    this.#process.after(pingTimeoutMs, () => {
       const silentSince = this.#network.silentSince(this.link)
       if (!this.#isOpen || silentSince === undefined) return
-      const silentMs = this.#network.scheduler.now - silentSince
-      if (silentMs < keepaliveMs - 1) return
-      if (this.callsInFlight === 0) this.checkKeepalive(keepaliveMs / 2)
-      else {
-        this.#send('toMember', () => this.#endAtMember())
-        this.#resetAtClient()
-      }
+      if (this.#network.scheduler.now - silentSince < pingTimeoutMs) return
+      this.#send('toMember', () => this.#endAtMember())
+      this.#resetAtClient()
     })
   }
 

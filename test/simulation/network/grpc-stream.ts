@@ -1,7 +1,7 @@
-/** A bidirectional stream: a watch, or the renewal of a lease, which etcd offers as a stream. */
+/** A watch, which etcd offers as a bidirectional stream. */
+import { CallFailure } from '../../../src/grpc/call-failure.ts'
 import type { StreamIn } from '../etcd/contract.ts'
 import type { SimulatedProcess } from '../kernel/process.ts'
-import type { CallFailure, OpenCall } from './channel.ts'
 import type { Connection } from './connection.ts'
 
 /** Messages sent and not yet read by the client, above which the member has to wait. */
@@ -17,16 +17,14 @@ export interface StreamOptions {
 type Listener = (value?: unknown) => void
 
 interface Calls {
-  add(call: OpenCall): void
-  remove(call: OpenCall): void
+  hasResponded: boolean
+  remove(call: Stream): void
 }
 
-export class Stream implements OpenCall {
+export class Stream {
   readonly #calls: Calls
   readonly #options: StreamOptions
   readonly #listeners = new Map<string, Listener[]>()
-  /** Requests that were written before there was a connection. */
-  #unsent: Buffer[] = []
   #received: unknown[] = []
   #connection: Connection | undefined
   #atMember: StreamIn | undefined
@@ -37,10 +35,6 @@ export class Stream implements OpenCall {
   constructor(calls: Calls, options: StreamOptions) {
     this.#calls = calls
     this.#options = options
-    // The real one connects in the next tick too: listeners are added first.
-    queueMicrotask(() => {
-      if (!this.#hasEnded) calls.add(this)
-    })
   }
 
   get readableLength(): number {
@@ -54,15 +48,9 @@ export class Stream implements OpenCall {
     return this
   }
 
-  once(event: string, listener: Listener): this {
-    return this.on(event, listener)
-  }
-
-  write(message: Buffer): boolean {
-    if (this.#hasEnded) return true
-    if (this.#connection === undefined) this.#unsent.push(message)
-    else this.#send(this.#connection, message)
-    return true
+  write(message: Buffer): void {
+    if (this.#hasEnded) return
+    this.#connection?.toMember(this.#options.path, message, () => this.#atMember?.receive(message))
   }
 
   read(): unknown {
@@ -73,12 +61,6 @@ export class Stream implements OpenCall {
     return message
   }
 
-  end(): void {
-    this.cancel()
-  }
-
-  resume(): void {}
-
   cancel(): void {
     if (!this.#end()) return
     this.#connection?.toMember('cancel', undefined, () => this.#closeAtMember())
@@ -87,29 +69,11 @@ export class Stream implements OpenCall {
   start(connection: Connection): void {
     this.#connection = connection
     const { path, needsLeader } = this.#options
-    if (path.endsWith('Watch/Watch')) {
-      connection.toMember(path, undefined, () => this.#openAtMember(connection, needsLeader))
-    }
-    const unsent = this.#unsent
-    this.#unsent = []
-    for (const message of unsent) this.#send(connection, message)
+    connection.toMember(path, undefined, () => this.#openAtMember(connection, needsLeader))
   }
 
   fail(failure: CallFailure): void {
     if (this.#end()) this.#emit('error', failure)
-  }
-
-  #send(connection: Connection, message: Buffer): void {
-    const { path, needsLeader } = this.#options
-    connection.toMember(path, message, () => {
-      if (this.#atMember !== undefined) this.#atMember.receive(message)
-      else if (!path.endsWith('Watch/Watch')) {
-        connection.member.call(path, message, { needsLeader }, (reply) => {
-          if ('message' in reply) this.#toClient(connection, reply.message)
-          else connection.toClient(path, undefined, () => this.fail(reply))
-        })
-      }
-    })
   }
 
   #openAtMember(connection: Connection, needsLeader: boolean): void {
@@ -120,7 +84,13 @@ export class Stream implements OpenCall {
         end: (code, details) => {
           forget()
           this.#atMember = undefined
-          connection.toClient('end', undefined, () => this.fail({ code, details }))
+          const failure = {
+            code,
+            message: details,
+            origin: 'server',
+            mayHaveBeenApplied: true,
+          } as const
+          connection.toClient('end', undefined, () => this.fail(new CallFailure(failure)))
         },
       },
       { needsLeader },
@@ -135,14 +105,9 @@ export class Stream implements OpenCall {
   }
 
   #receive(message: Buffer): void {
+    this.#calls.hasResponded = true
     if (this.#hasEnded) return
-    const decoded = this.#options.decode(message)
-    if (this.#listeners.has('data')) {
-      this.#inFlight--
-      this.#emit('data', decoded)
-      return
-    }
-    this.#received.push(decoded)
+    this.#received.push(this.#options.decode(message))
     this.#emit('readable')
   }
 

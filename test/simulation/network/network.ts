@@ -6,7 +6,7 @@
  * holds them until it is open again, and nothing tells either side. A connection that is reset loses
  * what was on its way.
  */
-import type { Random } from '../../nightly/chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
 import type { Member } from '../etcd/contract.ts'
 import type { SimulatedProcess } from '../kernel/process.ts'
 import type { Scheduler } from '../kernel/scheduler.ts'
@@ -88,7 +88,6 @@ export class Network {
   block(replica: number, member: number, direction: Direction): void {
     const link = this.link(replica, member)
     link.blockedSince[direction] ??= this.scheduler.now
-    this.#checkKeepalive((connection) => connection.link === link)
   }
 
   unblock(replica: number, member: number, direction: Direction): void {
@@ -107,7 +106,6 @@ export class Network {
   /** The member's process was stopped: its kernel keeps connections, but nothing responds. */
   memberStopped(member: number): void {
     this.#stoppedSince[member] = this.scheduler.now
-    this.#checkKeepalive((connection) => connection.link.member === member)
   }
 
   memberResumed(member: number): void {
@@ -180,11 +178,5 @@ export class Network {
   #isBlocked(link: Link): boolean {
     const { toMember, toReplica } = link.blockedSince
     return toMember !== undefined || toReplica !== undefined
-  }
-
-  #checkKeepalive(isConcerned: (connection: Connection) => boolean): void {
-    for (const connection of this.#connections) {
-      if (isConcerned(connection)) connection.checkKeepalive()
-    }
   }
 }

@@ -1,5 +1,5 @@
 /** The network between the members of etcd. */
-import type { Random } from '../../nightly/chaos/traffic/random.ts'
+import type { Random } from '../../support/random.ts'
 import type { PeerNetwork } from '../etcd/contract.ts'
 import type { Delay } from './network.ts'
 

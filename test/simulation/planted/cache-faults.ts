@@ -1,4 +1,4 @@
-/** Planted in src/cache: loading, following, the memory, its indexes and kept states. */
+/** Planted in src/cache: loading, following, the memory, its indexes and retained states. */
 import type { PlantedFault } from './planted-fault.ts'
 
 const memory = 'src/cache/memory/memory.ts'
@@ -153,9 +153,9 @@ export const cacheFaults: readonly PlantedFault[] = [
       {
         file: memory,
         find: `    this.#rows.remove(slot)
-    const newest = this.#kept.at(-1)`,
+    const newest = this.#snapshots.at(-1)`,
         replace: `    this.#rows.remove(slot)
-    const newest = this.#kept.at(0)`,
+    const newest = this.#snapshots.at(0)`,
       },
     ],
   },
@@ -167,7 +167,7 @@ export const cacheFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: memory,
-        find: 'isExcess &&= this.#kept.length > statesMax || ',
+        find: 'isExcess &&= this.#snapshots.length > statesMax || ',
         replace: 'isExcess &&= ',
       },
     ],
@@ -195,8 +195,8 @@ export const cacheFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: memory,
-        find: '    if (!this.#isWhole) return undefined\n    const kept = this.#keep()\n',
-        replace: '    const kept = this.#keep()\n',
+        find: '    if (!this.#isWhole) return undefined\n    const snapshot = this.#takeSnapshot()\n',
+        replace: '    const snapshot = this.#takeSnapshot()\n',
       },
       {
         file: memory,

@@ -10,7 +10,7 @@ export const etcdClientFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: 'src/etcd/call-attempt.ts',
-        find: 'maybeApplied: method.write,',
+        find: 'mayHaveBeenApplied: method.isWrite,',
         replace: '',
       },
     ],
@@ -24,11 +24,8 @@ export const etcdClientFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: 'src/etcd/errors.ts',
-        find: `  return (
-    failed.code === GrpcStatus.RESOURCE_EXHAUSTED`,
-        replace: `  return (
-    failed.code === GrpcStatus.UNAVAILABLE ||
-    failed.code === GrpcStatus.RESOURCE_EXHAUSTED`,
+        find: "const isExcluded = origin === 'server' &&",
+        replace: "const isExcluded = origin === 'transport' || origin === 'server' &&",
       },
     ],
     faults: ['reset', 'link-slow'],
@@ -71,9 +68,9 @@ export const etcdClientFaults: readonly PlantedFault[] = [
       {
         file: 'src/etcd/connection.ts',
         find: `    this.#state = state
-    this.#onChange()`,
+    this.#options.onChange()`,
         replace: `    this.#state = state
-    if (state !== 'ready') this.#onChange()`,
+    if (state !== 'ready') this.#options.onChange()`,
       },
     ],
   },
@@ -140,7 +137,7 @@ export const etcdClientFaults: readonly PlantedFault[] = [
       {
         file: 'src/etcd/watch-stream.ts',
         find: 'return session?.isVerified === true ? session.newestAtOpen : 0',
-        replace: 'return session?.isVerified === true ? this.#endpoints.newest : 0',
+        replace: 'return session?.isVerified === true ? this.#members.newest : 0',
       },
     ],
     faults: ['restore', 'link-cut', 'link-cut-one-way', 'replica-stop'],

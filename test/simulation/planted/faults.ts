@@ -23,7 +23,7 @@ export const plantedFaults: readonly PlantedFault[] = [
 ]
 
 /**
- * Planted faults that the simulation does not find within a minute, and why. They are kept because
+ * Planted faults that the simulation does not find within a minute, and why. They stay in the list because
  * they show what it cannot see yet; `run.ts` runs them only by name.
  */
 export const blindSpots: ReadonlyMap<string, string> = new Map([

@@ -101,8 +101,9 @@ export const readFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: 'src/registry/read/continue-token.ts',
-        find: 'const rv = version === undefined ? newest : Number(formatVersion(version))',
-        replace: 'const rv = version === undefined ? Number(formatVersion(version)) : newest',
+        find: 'const rv = version === undefined ? latestVersion : Number(formatVersion(version))',
+        replace:
+          'const rv = version === undefined ? Number(formatVersion(version)) : latestVersion',
       },
     ],
     faults: [],
@@ -129,8 +130,8 @@ export const readFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: 'src/cache/read/page.ts',
-        find: '  if (source.isInScope) return following\n',
-        replace: '  if (source.isInScope) return memory.count - items.length\n',
+        find: '  return { items, following, remaining: following }\n',
+        replace: '  return { items, following, remaining: memory.count - items.length }\n',
       },
     ],
     faults: [],
@@ -171,9 +172,9 @@ export const readFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: 'src/registry/read/continue-token.ts',
-        find: 'const rv = version === undefined ? newest : Number(formatVersion(version))',
+        find: 'const rv = version === undefined ? latestVersion : Number(formatVersion(version))',
         replace:
-          "const rv = version === undefined || order !== 'key' ? newest : Number(formatVersion(version))",
+          "const rv = version === undefined || order !== 'key' ? latestVersion : Number(formatVersion(version))",
       },
     ],
     faults: [],

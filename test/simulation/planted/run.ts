@@ -9,6 +9,7 @@
 import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { Semaphore } from '../../../src/lib/semaphore.ts'
+import { print, row } from '../../worlds/campaign.ts'
 import { blindSpots, plantedFaults } from './faults.ts'
 import type { PlantedFault } from './planted-fault.ts'
 import { argumentsOf, type SearchResult, search } from './search.ts'
@@ -31,7 +32,8 @@ const seed = Number(values.seed)
 const secondsMax = Number(values.seconds)
 const jobs = new Semaphore(Number(values.jobs))
 
-print(row(['planted fault', 'component', 'reported', 'seed', 'seconds']))
+const widths = [40, 30, 48, 6, 7]
+print(row(['planted fault', 'component', 'reported', 'seed', 'seconds'], widths))
 const results = await Promise.all(chosen.map((fault) => jobs.take(() => plantAndSearch(fault))))
 const controls = await Promise.all(
   [...controlsOf(chosen, results)].map(([args, seconds]) =>
@@ -78,17 +80,5 @@ function controlsOf(
 function printResult(name: string, component: string, result: SearchResult): void {
   const { violation, failure, seconds } = result
   const reported = violation?.guarantee ?? (failure === undefined ? '-' : `failed: ${failure}`)
-  print(row([name, component, reported, String(violation?.seed ?? '-'), seconds.toFixed(1)]))
-}
-
-function row(columns: readonly string[]): string {
-  const widths = [40, 30, 48, 6, 7]
-  return columns
-    .map((text, index) => text.padEnd(widths[index] ?? 0))
-    .join(' ')
-    .trimEnd()
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`)
+  print(row([name, component, reported, violation?.seed ?? '-', seconds.toFixed(1)], widths))
 }

@@ -10,7 +10,7 @@ export const watchFaults: readonly PlantedFault[] = [
     name: 'ring-overwrites-unread-changes',
     component: 'ring',
     breaks: 'unbounded ring',
-    mistake: 'off by one: the ring takes one change more than it has room for',
+    mistake: 'off by one: the ring takes one change more than it can hold',
     patches: [
       {
         file: history,
@@ -28,21 +28,7 @@ export const watchFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: history,
-        find: '    this.#start = this.#versionAt(this.#tail)\n',
-        replace: '',
-      },
-    ],
-    minutes: 20,
-  },
-  {
-    name: 'packed-change-of-a-freed-row',
-    component: 'ring',
-    breaks: 'watch content',
-    mistake: 'a packed change still refers to a row of memory after it was freed',
-    patches: [
-      {
-        file: history,
-        find: '    this.#packed.leaveRow(this.#indexOf(position), row)\n',
+        find: '    this.#start = item.stored.version\n',
         replace: '',
       },
     ],
@@ -65,10 +51,10 @@ export const watchFaults: readonly PlantedFault[] = [
     minutes: 20,
   },
   {
-    name: 'catch-up-of-packed-changes-jumps',
-    component: 'packed changes',
+    name: 'catch-up-in-the-ring-jumps',
+    component: 'catching up',
     breaks: 'watch gap',
-    mistake: 'after one step in packed changes, the watch continues at the end of the ring',
+    mistake: 'after one step in the ring, a watch that is far behind continues at its end',
     patches: [
       {
         file: 'src/cache/watch/catch-up-reader.ts',
@@ -115,8 +101,9 @@ export const watchFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: history,
-        find: 'if (isAfter(this.#versionAt(middle), version)) high = middle',
-        replace: 'if (revisionOf(this.#versionAt(middle)) > revisionOf(version)) high = middle',
+        find: 'if (isAfter(this.#at(middle).stored.version, version)) high = middle',
+        replace:
+          'if (revisionOf(this.#at(middle).stored.version) > revisionOf(version)) high = middle',
       },
     ],
     minutes: 20,

@@ -14,7 +14,7 @@ export const writeFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: groupCommit,
-        find: 'if (!error.maybeApplied && isRetryable(error, batch.length)) {',
+        find: 'if (!error.mayHaveBeenApplied && isRetryable(error, batch.length)) {',
         replace: 'if (isRetryable(error, batch.length)) {',
       },
     ],

@@ -125,7 +125,7 @@ export async function run(
   return outcome
 }
 
-/** On a busy machine, a second may be too short for the events of a watch. */
+/** A watch is repeated: on a busy machine a second may be too short for its events. */
 async function answerTo(clients: Clients, request: MatrixRequest, uids: Uids): Promise<ApiAnswer> {
   const answer = await clients.send(request)
   const path = request.path.replace('timeoutSeconds=1', 'timeoutSeconds=5')

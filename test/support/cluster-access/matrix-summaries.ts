@@ -8,7 +8,7 @@ const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io'
 const QUERIES = [
   { resource: 'eventsummaries', query: 'groupBy=reason' },
   { resource: 'eventsummaries', query: 'groupBy=object,type&order=count', accept: TABLE },
-  // Without options: with the rates of controllers.
+  // A request without options also returns the rates of controllers.
   { resource: 'eventsummaries', query: 'limit=500', accept: TABLE },
   {
     resource: 'eventsummaries',

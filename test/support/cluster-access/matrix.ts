@@ -34,7 +34,7 @@ export interface Expected {
   readonly hasAll: boolean
   /** The clusters whose kinds the response may have. */
   readonly kindsOf: readonly string[]
-  /** Of a self review: its decision. */
+  /** The decision of a self review. */
   readonly review?: boolean
 }
 
@@ -244,7 +244,7 @@ function single(request: Partial<OneRequest> & Omit<OneRequest, Optional>): Matr
   const { sender, place, namespace, verb, method, path, name, body, events = [] } = request
   const { cluster } = place
   const isAllowed = mayDo(sender, { cluster, verb, namespace, name })
-  // Of all clusters at once, no single event can be addressed.
+  // No single event of all clusters at once can be addressed.
   const shown = isAllowed && cluster !== WILDCARD ? events : []
   const type = request.isPatch === true ? 'application/merge-patch+json' : JSON_TYPE
   return {

@@ -33,7 +33,7 @@ export interface SeededEvent {
   readonly cluster: string
   readonly namespace: string
   readonly name: string
-  /** In every field of the event that can hold it, and in no other event. */
+  /** Text that is in every field of the event that can hold it, and in no other event. */
   readonly marker: string
 }
 
@@ -85,7 +85,7 @@ interface Grant {
   readonly folder: string
   readonly verbs: readonly string[]
   readonly namespace?: string
-  /** Of the only event, or of the only user that may be impersonated. */
+  /** The name of the only event, or of the only user that may be impersonated. */
   readonly name?: string
 }
 

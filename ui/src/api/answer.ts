@@ -1,20 +1,21 @@
-/** Answers about events, which a replica also has from its memory while etcd does not respond. */
+/** Requests for events that fall back to the replica's memory while etcd does not respond. */
 import { ApiError } from './api-error.ts'
 import type { ApiClient, Ask } from './client.ts'
 
-/** What to know about an answer before trusting it. */
+/** How far an answer can be trusted. */
 export interface Basis {
-  /** When it was received. */
+  /** When the answer was received. */
   readonly atMs: number
-  /** It is what the replica knew last: etcd does not respond. */
+  /** True if etcd did not respond and the answer is the replica's last known state. */
   readonly isFromMemory: boolean
-  /** What the server finds odd, such as a mirror that does not follow. */
+  /** Warnings from the server, such as a mirror that is stalled. */
   readonly warnings: readonly string[]
 }
 
 /**
- * Asks for the newest state and, if etcd is what prevents it, once more for the state in the memory
- * of the replica. Not for a page behind another one: its state is that of the first page.
+ * Requests the newest state and, if etcd prevents that, retries once with the state in the
+ * replica's memory. Does not fall back for the second and later pages of a list: they have to be of
+ * the same state as the first.
  */
 export async function askWithMemory<Result>(
   client: Pick<ApiClient, 'get'>,
@@ -40,7 +41,7 @@ export async function askWithMemory<Result>(
   }
 }
 
-/** 503 and 504 are those of etcd, or of a replica that has no events yet, which says so again. */
+/** 503 and 504 come from etcd, or from a replica that has no events yet and will fail again. */
 function mayBeKnown(error: unknown): boolean {
   return error instanceof ApiError && (error.code === 503 || error.code === 504)
 }

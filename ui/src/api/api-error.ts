@@ -1,10 +1,10 @@
-/** Why a request failed, in the words of the server where it has responded. */
+/** Why a request failed, in the server's own words if it responded. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
-  /** The HTTP status; 0 when the server did not respond. */
+  /** HTTP status; 0 if the server did not respond. */
   readonly code: number
   readonly reason: string
-  /** Undefined when the server does not ask for a later retry. */
+  /** Undefined if the server did not ask to retry later. */
   readonly retryAfterSeconds: number | undefined
 
   constructor(options: {
@@ -31,10 +31,10 @@ export function networkError(cause: unknown): ApiError {
   })
 }
 
-/** Proxies may respond with texts of any length. */
+/** A proxy may respond with a text of any length. */
 const MESSAGE_MAX = 2_000
 
-/** The error of a response: a Status of the API, or whatever a proxy in between has sent. */
+/** Converts an error response: a Status of the API, or whatever a proxy has sent instead. */
 export async function statusError(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => '')
   const { reason = '', message = '' } = statusOf(text)
@@ -56,7 +56,7 @@ export function statusOf(text: string): { readonly reason?: string; readonly mes
   }
 }
 
-/** Anything else that is thrown is a mistake of the page itself. */
+/** Any other thrown value is a bug in the page. */
 export function asApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   return new ApiError({

@@ -34,7 +34,7 @@ const begin: http.RequestListener = (_request, response) => {
   response.writeHead(200, { 'content-length': '100' }).write('{"items":')
 }
 
-test('a body that is cut is an answer that is missing', async (t) => {
+test('treats a truncated body as no response', async (t) => {
   const client = await clientOf(t, (_request, response) => {
     response.writeHead(200, { 'content-length': '100' })
     response.write('{"items":', () => response.destroy())
@@ -45,7 +45,7 @@ test('a body that is cut is an answer that is missing', async (t) => {
   }
 })
 
-test('who cancels in the middle of a body gets an AbortError', async (t) => {
+test('rejects with an AbortError when cancelled in the middle of a body', async (t) => {
   const client = await clientOf(t, begin)
   for (const ask of ['get', 'getText'] as const) {
     const stop = new AbortController()
@@ -54,7 +54,7 @@ test('who cancels in the middle of a body gets an AbortError', async (t) => {
   }
 })
 
-test('the end of a session ends its requests', async (t) => {
+test('aborts requests when the session ends', async (t) => {
   const session = new AbortController()
   const client = await clientOf(t, begin, { signal: session.signal })
   setTimeout(() => session.abort(), 100)
@@ -62,12 +62,12 @@ test('the end of a session ends its requests', async (t) => {
   assert.ok(isAborted(await failureOf(client.get('list'))))
 })
 
-test('a page of a proxy instead of JSON is said to be one', async (t) => {
+test("reports a proxy's page in place of JSON", async (t) => {
   const client = await clientOf(t, (_request, response) => response.end('<h1>Log in</h1>'))
-  assert.match((await failureOf(client.get('list'))).message, /a proxy in between/)
+  assert.match((await failureOf(client.get('list'))).message, /a proxy may have sent it/)
 })
 
-test('only the cluster that knows the user ends the session', async (t) => {
+test("ends the session only when the user's own cluster rejects it", async (t) => {
   const refuse: http.RequestListener = (_request, response) => response.writeHead(401).end()
   const ends = async (cluster: string, path: string, isAside = false): Promise<boolean> => {
     let hasEnded = false
@@ -87,7 +87,7 @@ test('only the cluster that knows the user ends the session', async (t) => {
   assert.equal(await ends('prod-eu', 'clusters/prod-us/api/v1/events'), false)
 })
 
-test('a token for one cluster is sent with no request for another', async (t) => {
+test("never sends one cluster's token to another", async (t) => {
   const sent: Record<string, string | undefined> = {}
   const listener: http.RequestListener = (request, response) => {
     sent[new URL(request.url ?? '', 'http://x').pathname] = request.headers.authorization

@@ -1,4 +1,4 @@
-/** Sends requests to the API of the server that this page comes from. */
+/** Sends API requests to the server that this page was loaded from. */
 import { warningTexts } from '../model/server/warnings.ts'
 import { ApiError, networkError, statusError } from './api-error.ts'
 import { clusterOf } from './paths.ts'
@@ -6,31 +6,34 @@ import { clusterOf } from './paths.ts'
 export interface Ask {
   readonly parameters?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal | undefined
-  /** A proxy may protect this path in its own way: a 401 does not end the session. */
+  /** A proxy may protect this path separately, so a 401 does not end the session. */
   readonly isAside?: boolean
-  /** Called with each text of the `Warning` header of a response that succeeds. */
+  /** Called with each `Warning` header text of a successful response. */
   readonly onWarning?: (text: string) => void
 }
 
 export interface ClientOptions {
-  /** The URL of the server, with a slash at its end. */
+  /** The server's URL, with a trailing slash. */
   readonly base: string
-  /** Sent to the paths of `tokenOf` only. */
+  /** Sent only to the paths that `tokenOf` covers. */
   readonly token: string | undefined
-  /** The only cluster that knows the token. Undefined: the server knows it, so all paths get it. */
+  /** The only cluster that accepts the token. Undefined if the server accepts it on all paths. */
   readonly tokenOf?: string | undefined
-  /** The cluster that knows the user, which another one need not do. Empty: the default one. */
+  /**
+   * The cluster that authenticates the user; others may not know the user. Empty for the default
+   * cluster.
+   */
   readonly cluster?: string
-  /** Ends all requests. */
+  /** Aborts all requests. */
   readonly signal?: AbortSignal
   /** Called when that cluster no longer accepts the credentials. */
   readonly onUnauthorized?: () => void
 }
 
-/** A response takes longer only if the server or the network is stuck. */
+/** Responses take longer only if the server or the network hangs. */
 const TIMEOUT_MS = 30_000
 
-/** All requests reject with an ApiError; with an AbortError when a signal aborts. */
+/** Every request rejects with an ApiError, or with an AbortError when a signal aborts. */
 export class ApiClient {
   readonly base: string
   readonly #options: ClientOptions
@@ -57,7 +60,7 @@ export class ApiClient {
     })) as Result
   }
 
-  /** The bytes of a response without an end, such as a watch. Has no time limit. */
+  /** Returns the body of a response that does not end, such as a watch. Has no timeout. */
   stream(path: string, ask: Ask = {}): Promise<ReadableStream<Uint8Array>> {
     const read = async ({ body }: Response): Promise<ReadableStream<Uint8Array>> =>
       body ?? new Blob([]).stream()
@@ -75,7 +78,7 @@ export class ApiClient {
     const timeout = isLong === true ? [] : [AbortSignal.timeout(TIMEOUT_MS)]
     let failure: ApiError
     try {
-      // The server indents what it sends to browsers, which doubles it.
+      // The server indents JSON for browsers, which doubles its size.
       const response = await fetch(this.url(path, { pretty: 'false', ...parameters }), {
         ...this.#initOf(path, sent),
         signal: AbortSignal.any([...given, ...timeout]),
@@ -114,7 +117,7 @@ interface Sent<Result> extends Ask {
   readonly body?: string
   readonly accept?: string
   readonly isLong?: boolean
-  /** Of a response that is no error. */
+  /** Called for successful responses only. */
   readonly read: (response: Response) => Promise<Result>
 }
 
@@ -126,7 +129,7 @@ async function readJson(response: Response): Promise<unknown> {
     throw new ApiError({
       code: 0,
       reason: 'NoJson',
-      message: 'The response is not one of the API: a proxy in between may have sent it.',
+      message: 'The response did not come from the API: a proxy may have sent it.',
       cause: error,
     })
   }

@@ -4,7 +4,7 @@ import type { ApiClient } from './client.ts'
 export interface ClusterRow {
   readonly name: string
   readonly events: number
-  /** When the oldest and the newest of these events were written. */
+  /** Write times of the oldest and the newest event. */
   readonly oldestMs: number | undefined
   readonly newestMs: number | undefined
   /** Undefined for a cluster that is not mirrored. */
@@ -32,7 +32,7 @@ interface Cluster {
   }
 }
 
-/** The clusters of which the user may list the events of all namespaces. */
+/** Returns the clusters in which the user may list the events of all namespaces. */
 export async function listClusters(
   client: ApiClient,
   signal: AbortSignal,

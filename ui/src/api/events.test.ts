@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { NO_FILTERS } from '../model/query.ts'
 import { listPages } from './events.ts'
 
-test('pages of large events end by their bytes, long before they end by their number', async () => {
+test('limits pages of large events by bytes before it limits them by number', async () => {
   const large = { message: 'x'.repeat(100_000) }
   let asked = 0
   const client = {

@@ -8,18 +8,18 @@ import { eventsPath } from './paths.ts'
 
 export interface EventPage {
   readonly rows: readonly EventRow[]
-  /** Continues the list; empty at its end. */
+  /** Token of the next page; empty on the last page. */
   readonly next: string
-  /** A watch from this version on misses nothing. */
+  /** A watch from this version misses no change. */
   readonly resourceVersion: string
   readonly basis: Basis
 }
 
-/** Which events, in which order. */
+/** Selects and orders events. */
 export interface EventQuery {
   readonly filters: Filters
   readonly span?: Partial<Span> | undefined
-  /** Further terms of the field selector. */
+  /** Additional terms of the field selector. */
   readonly terms?: readonly string[] | undefined
   readonly order: 'newest' | 'oldest'
 }
@@ -27,7 +27,7 @@ export interface EventQuery {
 export interface ListOptions extends EventQuery {
   /** At most 500. */
   readonly limit: number
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly after?: string | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -37,7 +37,7 @@ interface CoreEventList {
   readonly items?: readonly CoreEvent[] | null
 }
 
-/** One page of a list in the order of time. */
+/** Returns one page of a list in time order. */
 export async function listEvents(
   client: Pick<ApiClient, 'get'>,
   options: ListOptions,
@@ -55,27 +55,27 @@ export async function listEvents(
   }
 }
 
-/** Several pages of a list. */
+/** Several pages of one list. */
 export interface EventPages {
   readonly rows: readonly EventRow[]
-  /** There are events behind these, which are not loaded. */
+  /** True if there are more events that were not loaded. */
   readonly hasMore: boolean
-  /** Of the first page: the others are of the same state. */
+  /** From the first page: all pages show the same state. */
   readonly basis: Basis
 }
 
 export interface PagesOptions extends EventQuery {
-  /** No page is loaded when there are so many rows, or rows with many bytes. */
+  /** No further page is loaded once there are this many rows, or the rows are large. */
   readonly rowsMax: number
   readonly signal: AbortSignal
-  /** Called with what there is after each page but the last one. */
+  /** Called with the rows loaded so far after every page except the last one. */
   readonly onPage?: (pages: EventPages) => void
 }
 
-/** The longest page that the page asks for. */
+/** The server's maximum page length. */
 const PAGE_ROWS = 500
 
-/** Page after page of one state of the server, until the end or a limit. */
+/** Loads pages of one state of the server until the end of the list or a limit. */
 export async function listPages(
   client: Pick<ApiClient, 'get'>,
   options: PagesOptions,
@@ -97,7 +97,7 @@ export function selectorOf({ filters, span, terms = [] }: EventQuery): string {
   return [fieldSelector(filters, span), ...terms].filter((term) => term !== '').join(',')
 }
 
-/** The URL of the first page of a list. */
+/** The URL of a list's first page. */
 export function listUrl(client: ApiClient, query: EventQuery, limit: number): string {
   return client.url(eventsPath(query.filters), listParameters(query, limit))
 }

@@ -1,10 +1,10 @@
 import type { ApiClient } from './client.ts'
 import { clusterPath } from './paths.ts'
 
-/** More are not suggested. */
+/** Limit of suggested namespaces. */
 const NAMESPACES_MAX = 500
 
-/** The namespaces of a cluster that have events. */
+/** Returns the namespaces of a cluster that contain events. */
 export async function listNamespaces(
   client: ApiClient,
   cluster: string,

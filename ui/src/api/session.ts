@@ -1,4 +1,4 @@
-/** Who the user of the page is, and what this user may do. */
+/** Identifies the user of the page and checks permissions. */
 import type { ApiClient } from './client.ts'
 import { clusterPath } from './paths.ts'
 
@@ -6,13 +6,13 @@ export interface Caller {
   readonly name: string
   readonly groups: readonly string[]
   readonly isAnonymous: boolean
-  /** Only the cluster of the request knows the user. */
+  /** True if only the requested cluster knows the user. */
   readonly isOfCluster: boolean
 }
 
 const ANONYMOUS = 'system:anonymous'
 
-/** Who the user is in a cluster: users of one need not be known in others. */
+/** Returns who the user is in a cluster. Other clusters may not know this user. */
 export async function whoAmI(client: ApiClient, cluster: string): Promise<Caller> {
   const review = await client.post<{
     readonly status?: {
@@ -37,7 +37,7 @@ export interface Access {
   readonly resource: string
   readonly subresource?: string
   readonly cluster: string
-  /** Empty: all namespaces. */
+  /** Empty for all namespaces. */
   readonly namespace: string
 }
 
@@ -61,7 +61,7 @@ export async function mayI(
   return review.status?.allowed === true
 }
 
-/** Exchanges the one-time code of `tidings dev` for its token. */
+/** Exchanges the one-time code of `tidings dev` for a token. */
 export async function tokenFor(client: ApiClient, code: string): Promise<string> {
   return (await client.post<{ readonly token: string }>('ui/sign-in', { code })).token
 }

@@ -1,8 +1,8 @@
-/** What the server says about itself: its checks, its version, and how far back its events go. */
+/** Reads the server's health checks, its version, and how far back its events go. */
 
 import type { Filters } from '../model/query.ts'
 import { type Check, readChecks } from '../model/server/health.ts'
-import { joinedWindows, type KeptWindow, type Lifetime } from '../model/server/retention.ts'
+import { joinedWindows, type Lifetime, type RetentionWindow } from '../model/server/retention.ts'
 import { timeOf } from '../model/times.ts'
 import { ApiError } from './api-error.ts'
 import type { ApiClient } from './client.ts'
@@ -10,13 +10,13 @@ import { clusterPath, computedPath, knownIn } from './paths.ts'
 
 type Place = Pick<Filters, 'cluster' | 'namespace'>
 
-/** The checks of the replica that responds. Rejects when it does not tell. */
+/** Returns the health checks of the responding replica. Rejects if they are not disclosed. */
 export async function readiness(
   client: ApiClient,
   { cluster }: Pick<Place, 'cluster'>,
   signal: AbortSignal,
 ): Promise<readonly Check[]> {
-  // Who may read one cluster only is known under its path alone.
+  // A user of a single cluster is known only under that cluster's path.
   const path = `${clusterPath(knownIn(cluster))}readyz`
   try {
     const ask = { parameters: { verbose: 'true' }, signal, isAside: true }
@@ -28,14 +28,15 @@ export async function readiness(
   }
 }
 
-/** `0.1.0`; of another server the version as it is. */
+/** Returns a version such as `0.1.0`; for other servers, the version string unchanged. */
 export async function serverVersion(client: ApiClient, signal: AbortSignal): Promise<string> {
   const ask = { signal, isAside: true }
   const { gitVersion = '' } = await client.get<{ readonly gitVersion?: string }>('version', ask)
   return gitVersion.slice(gitVersion.indexOf('+tidings-') + 1).replace('tidings-', '')
 }
 
-interface RetentionWindow {
+/** A `RetentionWindow` as the API returns it. */
+interface WindowResource {
   readonly metadata?: { readonly namespace?: string }
   readonly cluster?: string
   readonly events?: number
@@ -48,17 +49,17 @@ interface RetentionWindow {
 }
 
 export interface FoundWindow {
-  /** Undefined when nothing is stored there. */
-  readonly window: KeptWindow | undefined
-  /** The name of the cluster, if it is one and has events. */
+  /** Undefined if nothing is stored there. */
+  readonly window: RetentionWindow | undefined
+  /** The cluster's name, if this is a single cluster with events. */
   readonly clusterName: string | undefined
 }
 
 /**
- * What is kept of a namespace, of a cluster or of all clusters. `clusterName`, from a call before,
- * saves the server to list all namespaces of the cluster.
+ * Returns the retention window of a namespace, of a cluster or of all clusters. Passing the
+ * `clusterName` of an earlier call spares the server from listing all namespaces of the cluster.
  */
-export async function keptWindow(
+export async function retentionWindow(
   client: ApiClient,
   { place, clusterName }: { readonly place: Place; readonly clusterName?: string | undefined },
   signal: AbortSignal,
@@ -69,7 +70,7 @@ export async function keptWindow(
       ? { fieldSelector: `metadata.name=${clusterName}` }
       : {}
   const path = computedPath(place, 'retentionwindows')
-  const list = await client.get<{ readonly items?: readonly RetentionWindow[] | null }>(path, {
+  const list = await client.get<{ readonly items?: readonly WindowResource[] | null }>(path, {
     parameters,
     signal,
   })
@@ -82,7 +83,7 @@ export async function keptWindow(
   }
 }
 
-function windowOf(window: RetentionWindow): KeptWindow {
+function windowOf(window: WindowResource): RetentionWindow {
   const { events = 0, oldestTime, lifetimes = [], hiddenRules = 0, budget, evicted } = window
   const isOfCluster = (window.metadata?.namespace ?? '') === ''
   return {
@@ -92,7 +93,7 @@ function windowOf(window: RetentionWindow): KeptWindow {
     hiddenRules,
     budget,
     evicted,
-    // Refusals are counted by cluster; none at all are left out.
+    // Rejections are counted per cluster; zero is omitted.
     refused: isOfCluster ? (window.refused ?? 0) : undefined,
   }
 }

@@ -9,7 +9,7 @@ import { computedPath } from './paths.ts'
 export interface Bucket {
   readonly fromMs: number
   readonly toMs: number
-  /** Occurrences by name: the types, or what `by` says. */
+  /** Occurrences keyed by type, or by the field that `by` names. */
   readonly counts: ReadonlyMap<string, number>
 }
 
@@ -18,7 +18,7 @@ export interface HistogramOptions {
   readonly span: Span
   readonly buckets: number
   readonly by?: string | undefined
-  /** Only so many names have counts of their own. */
+  /** Maximum number of names with their own count. */
   readonly limit?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -33,7 +33,7 @@ interface HistogramList {
     | null
 }
 
-/** How many events were seen in each part of the span. */
+/** Returns how many events were seen in each part of the span. */
 export async function histogram(
   client: ApiClient,
   { filters, span, buckets, by, limit, signal }: HistogramOptions,
@@ -54,16 +54,19 @@ export async function histogram(
   return { buckets: found, basis }
 }
 
-/** A group of events with the same values. */
+/** Events with the same values. */
 export interface SourceGroup {
-  /** By the fields of `groupBy`. */
+  /** Keyed by the fields of `groupBy`. */
   readonly values: Readonly<Record<string, string>>
   readonly occurrences: number
-  /** Occurrences that are Warnings. */
+  /** Number of occurrences of type Warning. */
   readonly warnings: number
   readonly events: number
   readonly objects: number
-  /** Writes over about the last minute, whatever the filters are; undefined where not known. */
+  /**
+   * Writes per minute, measured over about the last minute; filters do not apply. Undefined if
+   * unknown.
+   */
   readonly ratePerMinute: number | undefined
   readonly lastMs: number | undefined
   readonly note: string
@@ -71,7 +74,7 @@ export interface SourceGroup {
 
 export interface SummaryOptions {
   readonly filters: Filters
-  /** Undefined: all events, and only where there are no filters either also writers without any. */
+  /** Undefined for all events; without filters, that includes writers that have no event left. */
   readonly span?: Span | undefined
   readonly groupBy: string
   readonly order: 'count' | 'rate'
@@ -94,7 +97,10 @@ interface SummaryList {
     | null
 }
 
-/** The groups with the most occurrences or, with `order` rate, those that are written most now. */
+/**
+ * Returns the groups with the most occurrences or, if `order` is rate, with the highest current
+ * write rate.
+ */
 export async function summary(
   client: ApiClient,
   { filters, span, groupBy, order, limit, signal }: SummaryOptions,

@@ -98,7 +98,7 @@ class Play {
     nowMs: () => this.nowMs,
     random: () => 0,
     sleep: async (ms, signal) => {
-      // What the server has to say comes before the limit.
+      // The server responds before the timeout.
       for (let turn = 0; turn < 20; turn++) await Promise.resolve()
       signal.throwIfAborted()
       this.slept.push(ms)
@@ -112,7 +112,7 @@ class Play {
 }
 
 describe('a watch', () => {
-  test('asks for changes from the version of the list, with an end and with bookmarks', async () => {
+  test('requests changes since the list, with a timeout and bookmarks', async () => {
     const play = new Play({ pieces: [frame('ADDED', 101), frame('DELETED', 102)] })
     await play.run()
     assert.deepEqual(play.asked, [
@@ -128,7 +128,7 @@ describe('a watch', () => {
     assert.equal(play.restCount, 2)
   })
 
-  test('resumes from the last version after an end, at once', async () => {
+  test('resumes at once from the last version when a response ends', async () => {
     const play = new Play(
       { pieces: [frame('ADDED', 101), frame('BOOKMARK', 150)] },
       { pieces: [frame('BOOKMARK', 150), frame('MODIFIED', 151)] },
@@ -144,7 +144,7 @@ describe('a watch', () => {
     assert.deepEqual(play.waits, [])
   })
 
-  test('resumes after failures, later each time, and not earlier than the server asks', async () => {
+  test('backs off after failures, and never retries earlier than Retry-After', async () => {
     const busy = new ApiError({ code: 429, reason: '', message: 'busy', retryAfterSeconds: 7 })
     const away = new ApiError({ code: 0, reason: 'NoResponse', message: 'away' })
     const play = new Play(
@@ -162,13 +162,13 @@ describe('a watch', () => {
     assert.deepEqual(play.waits, [cannot, 'away', 'away', 'busy', cannot])
   })
 
-  test('does not ask without a pause when responses end at once', async () => {
+  test('pauses when responses end at once', async () => {
     const play = new Play({ lastsMs: 0 }, { lastsMs: 0, pieces: [frame('BOOKMARK', 101)] })
     await play.run()
     assert.deepEqual(play.slept, [500, 1_000])
   })
 
-  test('is expired only when the server says so', async () => {
+  test('expires only when the server says so', async () => {
     const status = { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' }
     const frames = JSON.stringify({ type: 'ERROR', object: status })
     for (const script of [
@@ -179,7 +179,7 @@ describe('a watch', () => {
     }
   })
 
-  test('is expired when the store was restored to an older version', async () => {
+  test('expires when the store was restored to an older version', async () => {
     assert.equal(await new Play({ pieces: [frame('BOOKMARK', 50)] }).run(), 'expired')
     assert.equal(await new Play({ pieces: [frame('ADDED', 50)] }).run(), 'expired')
     const silent = new Play({ afterwards: 'silence' })
@@ -187,7 +187,7 @@ describe('a watch', () => {
     assert.equal(await silent.run(), 'expired')
   })
 
-  test('resumes after silence, and asks the server why', async () => {
+  test('resumes after silence, and lists to find out why', async () => {
     const play = new Play({ afterwards: 'silence' }, { afterwards: 'silence' }, {})
     await play.run()
     assert.deepEqual(play.slept.slice(0, 2), [80_000, 500])
@@ -199,14 +199,14 @@ describe('a watch', () => {
     assert.deepEqual(broken.slept, [80_000, 9_000])
   })
 
-  test('ends with an error that a retry does not mend', async () => {
+  test('ends with an error that a retry cannot fix', async () => {
     for (const code of [400, 401, 403, 404]) {
       const play = new Play({ error: new ApiError({ code, reason: '', message: 'no' }) })
       await assert.rejects(play.run(), { code })
     }
   })
 
-  test('gets the reason from the next response when access was taken away', async () => {
+  test('reports the reason from the next response when access is revoked', async () => {
     const object = { kind: 'Status', code: 403, message: 'gone' }
     const forbidden = new ApiError({ code: 403, reason: 'Forbidden', message: 'not allowed' })
     const frames = `${JSON.stringify({ type: 'ERROR', object })}\n`
@@ -214,7 +214,7 @@ describe('a watch', () => {
     await assert.rejects(play.run(), { message: 'not allowed' })
   })
 
-  test('goes on after a change that is too long, and tells of it', async () => {
+  test('continues after a change that is too long, and reports it', async () => {
     const long = frame('ADDED', 101, { message: 'x'.repeat(3 * 1024 * 1024) })
     const play = new Play({ pieces: [long, frame('ADDED', 102)] }, { pieces: [long] })
     await play.run()
@@ -222,7 +222,7 @@ describe('a watch', () => {
     assert.equal(play.skippedCount, 2)
   })
 
-  test('tries again after a response that is no watch', async () => {
+  test('retries after a response that is not a watch', async () => {
     const play = new Play({ pieces: ['<html>\n'] }, { pieces: [frame('ADDED', 101)] })
     await play.run()
     assert.deepEqual(play.changes, ['e101'])

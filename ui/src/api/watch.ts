@@ -1,11 +1,9 @@
 /**
- * A watch that goes on: it resumes from the last version that it has seen after the end of a
- * response, a failure of the network, and a restart of the server. It ends only when it is stopped,
- * when the server no longer has the history since that version, or with an error that time does not
- * mend.
- *
- * Changes are read no faster than the page shows them: work is done in slices with a frame of the
- * browser in between, and what is not read waits at the server.
+ * A watch that survives interruptions: it resumes from the last version it has seen after a
+ * response ends, the network fails or the server restarts. It ends only when it is stopped, when
+ * the server no longer has the history since that version, or with an error that a retry cannot
+ * fix. Changes are read no faster than the page shows them: work is done in slices with a browser
+ * frame between them, and unread changes wait at the server.
  */
 import { type CoreEvent, type EventRow, eventRow } from '../model/event-row.ts'
 import { type Line, LineSplitter } from '../model/line-splitter.ts'
@@ -18,15 +16,18 @@ import type { ApiClient } from './client.ts'
 import { listEvents } from './events.ts'
 import { eventsPath } from './paths.ts'
 
-/** The server ends the watch after about this time, so that no tab has one without an end. */
+/**
+ * The server ends the watch after about this time, so that an abandoned tab does not hold one for
+ * ever.
+ */
 const LIFETIME_SECONDS = 240
-/** The server sends a bookmark once a minute: longer silence means that nobody is there. */
+/** The server sends a bookmark every minute: a longer silence means that the connection is dead. */
 const SILENCE_MS_MAX = 80_000
-/** Until the response begins. */
+/** Timeout until the response begins. */
 const OPENING_MS_MAX = 30_000
-/** An event has at most 128 KiB unless the server was told otherwise; in JSON it may be longer. */
+/** An event has at most 128 KiB by default, and its JSON can be longer. */
 const LINE_BYTES_MAX = 2 * 1024 * 1024
-/** A response that ends by itself before this time has not worked. */
+/** A response that ends by itself sooner counts as a failure. */
 const WORKED_MS = 5_000
 
 export type WatchLink =
@@ -36,34 +37,34 @@ export type WatchLink =
 
 export interface WatchedChange {
   readonly row: EventRow
-  /** Of its JSON. */
+  /** Size of the JSON. */
   readonly bytes: number
 }
 
-/** The clock and the frames of the browser; tests have their own. */
+/** The browser's clock and frames; tests provide their own. */
 export interface Pace {
   readonly nowMs: () => number
   readonly random: () => number
   /** Rejects when the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<void>
-  /** Undefined while there is time left in this frame; else resolves in the next one. */
+  /** Undefined while there is time left in this frame; otherwise resolves in the next frame. */
   readonly rest: () => Promise<void> | undefined
 }
 
 export interface WatchOptions {
   readonly client: Pick<ApiClient, 'get' | 'stream'>
   readonly filters: Filters
-  /** The version of a list. */
+  /** The resourceVersion of a list. */
   readonly from: string
   readonly pace: Pace
-  /** An event is new or has changed. Deletions are not told. */
+  /** Called when an event is new or has changed, but not when it is deleted. */
   readonly onChange: (change: WatchedChange) => void
-  /** A change was too long to be read. */
+  /** Called when a change was too long to be read. */
   readonly onSkipped: () => void
   readonly onLink: (link: WatchLink) => void
 }
 
-/** How a response has ended. */
+/** How a response ended. */
 type ResponseEnd =
   | { readonly kind: 'expired' }
   | { readonly kind: 'ended'; readonly hasWorked: boolean; readonly error?: ApiError }
@@ -89,17 +90,17 @@ export class EventWatch {
     this.#seenMs = options.pace.nowMs()
   }
 
-  /** Whether anything was seen since the list. */
+  /** Whether any change was seen since the list. */
   get hasAdvanced(): boolean {
     return this.#version !== this.#options.from
   }
 
-  /** When the server last said what there is. */
+  /** When the server last sent something. */
   get seenMs(): number {
     return this.#seenMs
   }
 
-  /** Goes on where the last run has stopped. Rejects with an ApiError that a retry does not mend. */
+  /** Continues where the last run stopped. Rejects with an ApiError if a retry cannot succeed. */
   async run(signal: AbortSignal): Promise<'expired' | 'stopped'> {
     const { onLink, pace } = this.#options
     let failures = 0
@@ -121,7 +122,7 @@ export class EventWatch {
     return 'stopped'
   }
 
-  /** One response, from its request to its end. */
+  /** Handles one response from its request to its end. */
   async #respond(signal: AbortSignal): Promise<ResponseEnd> {
     const { onLink, pace } = this.#options
     const response = new AbortController()
@@ -156,7 +157,7 @@ export class EventWatch {
     return client.stream(eventsPath(filters), { parameters, signal })
   }
 
-  /** Undefined when the response ends without an error. */
+  /** Returns undefined if the response ends without an error. */
   async #read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<ResponseEnd | undefined> {
     const splitter = new LineSplitter(LINE_BYTES_MAX)
     let skipped = 0
@@ -180,7 +181,7 @@ export class EventWatch {
       () => {
         throw silence()
       },
-      // The promise was first.
+      // The promise settled first.
       () => promise,
     )
     try {
@@ -194,7 +195,7 @@ export class EventWatch {
     const { type, object = {} } = JSON.parse(text) as Frame
     if (type === 'ERROR') return errorEnd(object)
     const version = object.metadata?.resourceVersion ?? ''
-    // An older version than before: the store was restored, and what came after is lost.
+    // The version went back: the store was restored, and later changes are lost.
     if (isNewer(this.#version, version)) return expired
     this.#version = version
     this.#seenMs = this.#options.pace.nowMs()
@@ -213,14 +214,14 @@ export class EventWatch {
   }
 
   /**
-   * A server also has nothing to say when the version is in its future, since its store was
-   * restored. Only a list tells.
+   * A server is also silent if the version is in its future because its store was restored. Only a
+   * list can distinguish the two.
    */
   async #afterSilence(failure: ApiError, signal: AbortSignal): Promise<ResponseEnd> {
     const { client, filters } = this.#options
     try {
       const list = await listEvents(client, { filters, order: 'newest', limit: 1, signal })
-      // What a replica has in memory may be older than what another one has sent.
+      // A replica's memory may be older than what another replica has sent.
       const isCertain = !list.basis.isFromMemory
       if (isCertain && isNewer(this.#version, list.resourceVersion)) return expired
       return { kind: 'ended', hasWorked: true, error: failure }
@@ -234,7 +235,10 @@ export class EventWatch {
 
 const expired: ResponseEnd = { kind: 'expired' }
 
-/** After an error about access, the next request has the reason, and ends the session if need be. */
+/**
+ * After a permission error, the next request fails with the reason, and ends the session if
+ * necessary.
+ */
 function errorEnd(status: NonNullable<Frame['object']>): ResponseEnd {
   const { code = 500, reason = '', message = '', details } = status
   if (code === 410) return expired

@@ -24,7 +24,7 @@ export function App(): JSX.Element {
       return (
         <main class="sign-in">
           <h1>Events</h1>
-          <ErrorPanel error={session.error} onRetry={retry} />
+          <ErrorPanel error={session.error} onRetry={retry} isBusy={session.isRetrying} />
         </main>
       )
     case 'signed-out':
@@ -41,7 +41,7 @@ export function App(): JSX.Element {
   }
 }
 
-/** Nothing else can be shown: loading the page again is the way out. */
+/** Shown when the only way out is to reload the page. */
 function Stopped({
   title,
   message,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Tokens } from './credentials.ts'
 
-test('each cluster has its own token; the one of the server counts where there is none', () => {
+test("uses a cluster's own token, or otherwise the server's", () => {
   const tokens = new Tokens()
   assert.equal(tokens.for('prod'), undefined)
   tokens.add({ cluster: 'prod', token: 'of-prod' }, false)
@@ -19,7 +19,7 @@ test('each cluster has its own token; the one of the server counts where there i
   assert.equal(tokens.for(''), undefined)
 })
 
-test('a session with the token of a cluster is over elsewhere, one with that of the server is not', () => {
+test("limits a session to its token's cluster, unless the server accepts the token", () => {
   const tokens = new Tokens()
   tokens.add({ cluster: 'prod', token: 'of-prod' }, false)
   tokens.use(tokens.for('prod'), 'prod')
@@ -27,7 +27,7 @@ test('a session with the token of a cluster is over elsewhere, one with that of 
     ['prod', 'staging', ''].map((cluster) => tokens.isElsewhere(cluster)),
     [false, true, true],
   )
-  // A refusal forgets the token that was refused, and no other.
+  // A rejection removes only the rejected token.
   tokens.add({ cluster: undefined, token: 'own' }, false)
   tokens.end('prod')
   assert.deepEqual(tokens.for('prod'), { cluster: undefined, token: 'own' })
@@ -35,7 +35,7 @@ test('a session with the token of a cluster is over elsewhere, one with that of 
   assert.equal(tokens.isElsewhere('staging'), false)
 })
 
-test('a kept token that only its cluster knows is moved there, and goes to no other cluster', (context) => {
+test('moves a stored token to the only cluster that accepts it, and sends it to no other', (context) => {
   const kept = new Map([['tidings.token', 'of-prod']])
   const storage = {
     getItem: (key: string) => kept.get(key) ?? null,

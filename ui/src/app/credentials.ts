@@ -1,11 +1,14 @@
 /**
- * The tokens of the user: one that the server knows, and one for each cluster that was signed in to
- * and alone knows its users. They are in memory or, if the user chooses so, in this tab's storage.
+ * The user's tokens: one that the server accepts, and one for each cluster that authenticates its
+ * own users and was signed in to. They are held in memory or, if the user chooses so, in this tab's
+ * storage.
  */
 
 const KEY = 'tidings.token'
 
-/** A token, and the only cluster that knows it; undefined: the server knows it. */
+/**
+ * A token and the only cluster that accepts it; `cluster` is undefined if the server accepts it.
+ */
 export interface Credential {
   readonly token: string
   readonly cluster: string | undefined
@@ -13,51 +16,54 @@ export interface Credential {
 
 export class Tokens {
   readonly #entered = new Map<string | undefined, string>()
-  /** The cluster of the session, and whether its token counts there only. */
+  /** The session's cluster, and whether its token is valid only there. */
   #session = { cluster: '', isBound: false }
 
-  /** The token of that cluster, otherwise that of the server: never one of another cluster. */
+  /**
+   * Returns the token of that cluster, or otherwise the server's: never that of another cluster.
+   */
   for(cluster: string): Credential | undefined {
     for (const owner of [cluster, undefined]) {
-      const token = this.#entered.get(owner) ?? keptToken(owner)
+      const token = this.#entered.get(owner) ?? storedToken(owner)
       if (token !== undefined) return { token, cluster: owner }
     }
     return undefined
   }
 
-  add({ cluster, token }: Credential, isKept: boolean): void {
+  add({ cluster, token }: Credential, isStored: boolean): void {
     this.#entered.set(cluster, token)
     try {
-      if (isKept) sessionStorage.setItem(keyOf(cluster), token)
+      if (isStored) sessionStorage.setItem(keyOf(cluster), token)
     } catch {
       // Storage is turned off: the user signs in again after a reload.
     }
   }
 
   /**
-   * Moves a token that was taken for the server's to the cluster that alone knows it: tabs of
-   * versions up to 0.1 kept all tokens as the server's, and would send it to the next cluster.
+   * Moves a token that was stored as the server's to the only cluster that accepts it. Tabs of
+   * versions up to 0.1 stored all tokens as the server's, and would send this one to the next
+   * cluster.
    */
   settle(taken: Credential | undefined, used: Credential | undefined): void {
     if (taken === undefined || used === undefined || taken.cluster === used.cluster) return
-    const isKept = keptToken(taken.cluster) === taken.token
+    const isStored = storedToken(taken.cluster) === taken.token
     this.#remove(taken.cluster)
-    this.add(used, isKept)
+    this.add(used, isStored)
   }
 
-  /** Notes that the session in that cluster uses the credential. */
+  /** Records that the session in that cluster uses the credential. */
   use(used: Credential | undefined, cluster: string): void {
     this.#session = { cluster, isBound: used?.cluster !== undefined }
   }
 
-  /** Forgets the token of the session. A session that begins in another cluster begins anew. */
+  /** Removes the session's token. Moving to another cluster starts a new session. */
   end(cluster: string): void {
     const owner = this.#session.isBound ? this.#session.cluster : undefined
     this.#remove(owner)
     this.#session = { cluster, isBound: true }
   }
 
-  /** Whether the token of the session does not count in that cluster. */
+  /** Whether the session's token is not valid in that cluster. */
   isElsewhere(cluster: string): boolean {
     return this.#session.isBound && this.#session.cluster !== cluster
   }
@@ -67,7 +73,7 @@ export class Tokens {
     try {
       sessionStorage.removeItem(keyOf(owner))
     } catch {
-      // There is nothing to forget.
+      // Storage is turned off, so nothing is stored.
     }
   }
 
@@ -78,7 +84,7 @@ export class Tokens {
         if (key === KEY || key.startsWith(`${KEY}/`)) sessionStorage.removeItem(key)
       }
     } catch {
-      // There is nothing to forget.
+      // Storage is turned off, so nothing is stored.
     }
   }
 }
@@ -87,8 +93,8 @@ function keyOf(cluster: string | undefined): string {
   return cluster === undefined ? KEY : `${KEY}/${cluster}`
 }
 
-/** The token that this tab has kept over a reload. */
-function keptToken(cluster: string | undefined): string | undefined {
+/** The token that this tab has stored across reloads. */
+function storedToken(cluster: string | undefined): string | undefined {
   try {
     return sessionStorage.getItem(keyOf(cluster)) ?? undefined
   } catch {
@@ -100,7 +106,10 @@ export function hasCode(): boolean {
   return codeInUrl() !== null
 }
 
-/** Takes the one-time code out of the URL, so that neither the history nor a copied link has it. */
+/**
+ * Removes the one-time code from the URL, so that neither the browser history nor a copied link
+ * contains it.
+ */
 export function takeCode(): string | undefined {
   const code = codeInUrl()
   if (code === null) return undefined

@@ -24,14 +24,14 @@ const NEXT_THEME: Readonly<Record<Theme, Theme>> = {
 }
 
 export interface HeaderProps {
-  /** Undefined when there is no token to forget. */
+  /** Undefined if there is no token to remove. */
   readonly onSignOut: (() => void) | undefined
   readonly onHelp: () => void
 }
 
 export function Header({ onSignOut, onHelp }: HeaderProps): JSX.Element {
   const { query, caller } = usePage()
-  useShortcut({ keys: ['?'], title: 'Show these keys', run: onHelp })
+  useShortcut({ keys: ['?'], title: 'Show keyboard shortcuts', run: onHelp })
   return (
     <header class="header">
       <nav aria-label="Views">
@@ -45,8 +45,8 @@ export function Header({ onSignOut, onHelp }: HeaderProps): JSX.Element {
         <span title={caller.groups.map(isolated).join('\n')}>
           <PlainText text={caller.name} />
         </span>
-        <button type="button" onClick={onHelp} title="What keys do">
-          Keys
+        <button type="button" onClick={onHelp} title="Keyboard shortcuts (?)">
+          Shortcuts
         </button>
         <ThemeButton />
         {onSignOut !== undefined && (
@@ -67,7 +67,7 @@ function ThemeButton(): JSX.Element {
     setTheme(next)
   }
   return (
-    <button type="button" onClick={choose} title="Colours: as the system, light, dark">
+    <button type="button" onClick={choose} title="Switch theme: system, light or dark">
       Theme: {theme}
     </button>
   )

@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Shortcuts } from '../parts/shortcuts.ts'
 
-/** What keys do in the view that is shown. */
+/** Lists the keyboard shortcuts of the current view. */
 export function HelpDialog({
   shortcuts,
   onClose,

@@ -1,4 +1,4 @@
-/** The frame around every view: navigation, filters, the view, the status of the server. */
+/** The frame around every view: navigation, filters, the view, and the server's status. */
 import type { JSX } from 'preact'
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
 import { ClustersView } from '../clusters/clusters-view.tsx'
@@ -35,10 +35,10 @@ const VIEW_PARTS: Readonly<Record<View, () => JSX.Element>> = {
   clusters: ClustersView,
 }
 
-/** These show all events of an object, or no events: filters do not apply. */
+/** Views to which filters do not apply: they show all events of an object, or none. */
 const UNFILTERED: readonly View[] = ['object', 'clusters']
 
-/** The others ask by themselves, or have no range: the user refreshes an object. */
+/** The other views refresh themselves or have no range; the user refreshes an object. */
 const REFRESHED: readonly View[] = ['overview', 'lanes', 'sources']
 
 export function Shell({ client, caller, hasToken, signOut, moved }: ShellProps): JSX.Element {
@@ -83,7 +83,7 @@ function usePageState({ client, caller }: Pick<Page, 'client' | 'caller'>): {
   const hold = useRefresh({ nowMs, isLive, refresh })
   const [warnings, foundWarnings] = useState<number | undefined>(undefined)
   const [announcement, setAnnouncement] = useState('')
-  // The same text again would be no change, and not be told.
+  // Screen readers do not announce a text that has not changed.
   const announce = useCallback((message: string) => {
     setAnnouncement((before) => (before === message ? `${message}\u00a0` : message))
   }, [])

@@ -1,4 +1,4 @@
-/** Light or dark: as the system says, or as the user has chosen in this browser. */
+/** Light or dark: the system's choice, or the user's choice in this browser. */
 
 import { THEME_CHANGED } from '../parts/use-colours.ts'
 

@@ -4,7 +4,7 @@ import type { Query } from '../model/query.ts'
 import { visible } from '../model/visible.ts'
 import { VIEW_TITLES } from './header.tsx'
 
-/** Tells that another view is shown: by the title, and by beginning at its top, with the focus. */
+/** Announces a change of view: sets the title, scrolls to the top and moves the focus there. */
 export function useArrival(query: Query): RefObject<HTMLElement | null> {
   const main = useRef<HTMLElement>(null)
   const isFirst = useRef(true)

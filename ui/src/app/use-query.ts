@@ -3,13 +3,16 @@ import { type Query, readQuery, writeQuery } from '../model/query.ts'
 import { boundedSpan } from '../model/range.ts'
 import type { Page } from '../parts/page.ts'
 
-/** The query in the URL, and a function that changes both. `onMove`: other events are asked for. */
+/**
+ * The query in the URL, and a function that changes both. `onMove` is called when the query selects
+ * different events.
+ */
 export function useQuery(onMove: () => void): {
   readonly query: Query
   readonly change: Page['change']
 } {
   const [query, setQuery] = useState(() => readQuery(location.search))
-  /** Also of changes that are not rendered yet. */
+  /** Includes changes that are not rendered yet. */
   const latest = useRef({ query, search: location.search })
   const show = (after: Query): void => {
     latest.current = { query: after, search: location.search }
@@ -17,7 +20,7 @@ export function useQuery(onMove: () => void): {
   }
   useEffect(() => {
     const onPopState = (): void => {
-      // Else only the fragment has changed.
+      // Otherwise only the fragment has changed.
       if (location.search === latest.current.search) return
       show(readQuery(location.search))
       onMove()
@@ -34,7 +37,7 @@ export function useQuery(onMove: () => void): {
     if (isMinor) history.replaceState(null, '', url)
     else if (search !== location.search) history.pushState(null, '', url)
     show(after)
-    // Whoever looks at something else wants to see how it is now.
+    // A different query should show the current state.
     if (!isMinor) onMove()
   }, [])
   return { query, change }

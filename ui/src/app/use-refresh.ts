@@ -1,12 +1,12 @@
 import { useCallback, useEffect, useRef } from 'preact/hooks'
 import type { Page } from '../parts/page.ts'
 
-/** A range that ends now is loaded again this often, while somebody can see it. */
+/** Refresh interval of a range that ends now, while the tab is visible. */
 const INTERVAL_MS = 30_000
-/** How soon a refresh follows when the tab is shown again, or what held it has ended. */
+/** Delay of a refresh after the tab becomes visible again, or after a hold ends. */
 const CHECK_MS = 2_000
 
-/** Refreshes what `isLive`, unless the returned function holds it. */
+/** Refreshes while `isLive`, unless a hold prevents it. Returns a function that takes a hold. */
 export function useRefresh({
   nowMs,
   isLive,

@@ -1,7 +1,7 @@
 /**
- * Signing in. The page first tries what the browser has anyway: the code of `tidings dev`, a token
- * kept by this tab, a client certificate, or a proxy that adds credentials. If the server does not
- * know the user by these, the user pastes a token.
+ * Signs the user in. The page first tries what the browser has: the code of `tidings dev`, a token
+ * stored by this tab, a client certificate, or a proxy that adds credentials. If none of these
+ * identifies the user, the user pastes a token.
  */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, asApiError } from '../api/api-error.ts'
@@ -14,16 +14,16 @@ import { type Credential, hasCode, Tokens, takeCode } from './credentials.ts'
 
 export type Session =
   | { readonly state: 'starting' }
-  /** The server did not say who the user is: it may do so later. */
-  | { readonly state: 'failed'; readonly error: ApiError }
+  /** The server did not say who the user is; a retry may succeed. */
+  | { readonly state: 'failed'; readonly error: ApiError; readonly isRetrying: boolean }
   | { readonly state: 'signed-out'; readonly message: string }
-  /** Of a proxy in between, or a certificate: signing in again is not up to this page. */
+  /** The session came from a proxy or a certificate, so this page cannot sign in again. */
   | { readonly state: 'ended' }
   | {
       readonly state: 'signed-in'
       readonly client: ApiClient
       readonly caller: Caller
-      /** Whether there is a token to forget. */
+      /** Whether there is a token to remove. */
       readonly hasToken: boolean
     }
 
@@ -31,9 +31,9 @@ export interface SessionControl {
   readonly session: Session
   /** Starts again after a failure. */
   readonly retry: () => void
-  readonly signIn: (token: string, isKept: boolean) => Promise<void>
+  readonly signIn: (token: string, isStored: boolean) => Promise<void>
   readonly signOut: () => void
-  /** Call it when the URL has another cluster: the user may have another token there. */
+  /** Must be called when the URL's cluster changes: the user may have a different token there. */
   readonly moved: () => void
 }
 
@@ -43,14 +43,14 @@ export function useSession(): SessionControl {
   const code = useRef<string>(undefined)
   const tokens = useRef(new Tokens()).current
 
-  /** Ends whatever was under way: its answers come too late. */
+  /** Cancels all requests in flight. */
   const begin = (state: Session): AbortSignal => {
     attempt.current.abort()
     attempt.current = new AbortController()
     setSession(state)
     return attempt.current.signal
   }
-  /** Forgets the token of the current cluster. */
+  /** Removes the token of the current cluster. */
   const leave = (message: string): void => {
     tokens.end(clusterInUrl())
     begin({ state: 'signed-out', message })
@@ -68,7 +68,9 @@ export function useSession(): SessionControl {
     return entry
   }
   const start = async (): Promise<void> => {
-    const signal = begin({ state: 'starting' })
+    // The error stays on the screen during a retry, which also lets the delays between retries grow.
+    const isRetrying = session.state === 'failed'
+    const signal = begin(isRetrying ? { ...session, isRetrying } : { state: 'starting' })
     code.current = takeCode() ?? code.current
     try {
       const used =
@@ -82,21 +84,21 @@ export function useSession(): SessionControl {
       if (!signal.aborted) stop(error)
     }
   }
-  /** A code that the server has not refused is still there for the next start. */
+  /** A code that the server has not rejected stays available for the next start. */
   const stop = (error: unknown): void => {
     if (code.current !== undefined && isRefused(error)) {
       code.current = undefined
       leave(`This link no longer signs you in: ${asApiError(error).message}`)
     } else if (isUnauthorized(error)) {
       leave(tokens.for(clusterInUrl()) === undefined ? '' : NO_LONGER_ACCEPTED)
-    } else setSession({ state: 'failed', error: asApiError(error) })
+    } else setSession({ state: 'failed', error: asApiError(error), isRetrying: false })
   }
-  const signIn: SessionControl['signIn'] = async (token, isKept) => {
+  const signIn: SessionControl['signIn'] = async (token, isStored) => {
     if (!TOKEN.test(token)) return leave(NO_TOKEN)
     const signal = begin(session)
     try {
       const entry = await enter({ token, cluster: clusterInUrl() }, signal)
-      if (entry?.used !== undefined) tokens.add(entry.used, isKept)
+      if (entry?.used !== undefined) tokens.add(entry.used, isStored)
     } catch (error) {
       if (!signal.aborted) leave(isUnauthorized(error) ? NOT_ACCEPTED : asApiError(error).message)
     }
@@ -112,7 +114,7 @@ export function useSession(): SessionControl {
   return { session, retry: () => void start(), signIn, signOut, moved }
 }
 
-/** The user, and the credential with the cluster that alone knows it. */
+/** The user and the credential, with the only cluster that accepts it. */
 type Entry =
   | {
       readonly caller: Caller
@@ -122,8 +124,8 @@ type Entry =
   | undefined
 
 /**
- * Undefined for an anonymous user who may not list events. Until the server has said whose a token
- * is, it goes nowhere but to the cluster that it was entered for.
+ * Undefined for an anonymous user who may not list events. Until the server has said which cluster
+ * a token belongs to, it is sent only to the cluster that it was entered for.
  */
 async function entryOf(
   entered: Credential | undefined,
@@ -145,12 +147,15 @@ async function entryOf(
   return { caller, client: new ApiClient({ ...sent, tokenOf, onUnauthorized }), used }
 }
 
-/** The cluster whose users the page shows events to. */
+/** The cluster in the URL, whose users sign in here. */
 function clusterInUrl(): string {
   return knownIn(readQuery(location.search).cluster)
 }
 
-/** Also when a link with a code is opened in a tab that has the page, which does not load it again. */
+/**
+ * Also starts when a link with a code is opened in a tab that already shows the page, since that
+ * does not reload it.
+ */
 function useStart(start: () => Promise<void>, moved: () => void): void {
   useEffect(() => {
     const onHashChange = (): void => {
@@ -166,14 +171,14 @@ function useStart(start: () => Promise<void>, moved: () => void): void {
   }, [])
 }
 
-/** What a header can hold. */
+/** Characters that a header can carry. */
 const TOKEN = /^[\x21-\x7e]+$/
 const NO_TOKEN =
-  'This is not a token: it has spaces, or characters that tokens do not have. Some programs shorten texts that are copied.'
+  'This is not a token: it contains spaces or characters that are not allowed in tokens. Some programs truncate copied text.'
 const NOT_ACCEPTED = 'The server does not accept this token.'
 const NO_LONGER_ACCEPTED = 'The server no longer accepts your token.'
 
-/** Whoever opens the link has chosen to keep its token. */
+/** Opening the link implies the choice to store its token in this tab. */
 async function tokenBy(
   code: string,
   { tokens, signal }: { readonly tokens: Tokens; readonly signal: AbortSignal },
@@ -184,13 +189,13 @@ async function tokenBy(
   return used
 }
 
-/** An anonymous user who may list events need not sign in. */
+/** An anonymous user who may list events does not have to sign in. */
 async function mayListEvents(client: ApiClient, cluster: string): Promise<boolean> {
   const events = { verb: 'list', group: '', resource: 'events', cluster, namespace: '' }
   return mayI(client, events).catch(() => false)
 }
 
-/** The server's URL: that of this page without `ui/`, so that a proxy may add a prefix. */
+/** The server's URL: this page's URL without `ui/`, so that a proxy may add a prefix. */
 function baseOf({ origin, pathname }: Location): string {
   const at = pathname.lastIndexOf('/ui/')
   return `${origin}${pathname.slice(0, at === -1 ? 0 : at)}/`

@@ -1,7 +1,7 @@
 import { useEffect, useMemo } from 'preact/hooks'
 import { Shortcuts } from '../parts/shortcuts.ts'
 
-/** The keys of the page, listened to while the shell is shown. */
+/** Listens to the page's keyboard shortcuts while the shell is mounted. */
 export function useShortcuts(): Shortcuts {
   const shortcuts = useMemo(() => new Shortcuts(), [])
   useEffect(() => {

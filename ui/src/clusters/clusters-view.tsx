@@ -15,7 +15,7 @@ import { usePoll } from '../parts/use-poll.ts'
 
 const POLL_MS = 15_000
 
-/** The clusters whose events are here, and how far behind their mirrors are. */
+/** Lists the clusters whose events are stored here, and how far behind their mirrors are. */
 export function ClustersView(): JSX.Element {
   const { client } = usePage()
   const { data, error, atMs, again } = usePoll(
@@ -34,7 +34,7 @@ export function ClustersView(): JSX.Element {
       </div>
       {error !== undefined && <ErrorPanel error={error} onRetry={again} isManual />}
       {error?.code === 403 && <MissingPermission />}
-      {data === undefined && error === undefined && <p>Asking for the clusters…</p>}
+      {data === undefined && error === undefined && <p>Loading clusters…</p>}
       {data !== undefined && error?.code !== 403 && <Clusters rows={data} nowMs={atMs ?? 0} />}
     </>
   )
@@ -173,7 +173,7 @@ function Mirror({ row: { mirror } }: { readonly row: ClusterRow }): JSX.Element 
 }
 
 interface CellProps {
-  /** The head of the column, for small screens. */
+  /** The column's heading, repeated on small screens. */
   readonly label: string
   readonly class?: string
   readonly children: ComponentChildren

@@ -7,7 +7,7 @@ const hourMs = 3_600_000
 const changeMs = Date.UTC(2026, 9, 25, 1)
 const zone = (ms: number): number => (ms < changeMs ? 2 * hourMs : hourMs)
 
-test('ticks of days are at midnight before and after a change of the clock', () => {
+test('places day ticks at midnight before and after a clock change', () => {
   const fromMs = Date.UTC(2026, 9, 22, 22)
   const toMs = Date.UTC(2026, 9, 28, 23)
   const ticks = axisTicks({ fromMs, toMs, width: 700 }, zone)
@@ -20,7 +20,7 @@ test('ticks of days are at midnight before and after a change of the clock', () 
   )
 })
 
-test('there is no tick outside of the axis, and none twice', () => {
+test('places no tick outside the axis or twice', () => {
   for (const hours of [1, 5, 30, 200]) {
     const scale = { fromMs: changeMs - hours * hourMs, toMs: changeMs + hours * hourMs, width: 900 }
     const places = axisTicks(scale, zone).map(({ x }) => x)

@@ -1,4 +1,4 @@
-/** The labels of an axis of time, in the time zone of the browser. */
+/** Labels of a time axis, in the browser's time zone. */
 import { dayMs, localTime, minuteMs, STEPS_OF_DAY_MS, timeOfWall, zoneAt } from '../model/times.ts'
 import { type Scale, xOf } from './marks.ts'
 
@@ -12,10 +12,10 @@ const STEPS: readonly number[] = [
   ...[1, 2, 7, 14, 28].map((days) => days * dayMs),
 ]
 
-/** No label is nearer to the next one. */
+/** Minimum distance between labels, in pixels. */
 const GAP = 80
 
-/** `zone`: how far local time is ahead of UTC. */
+/** `zone` returns how far local time is ahead of UTC. */
 export function axisTicks(
   scale: Scale,
   zone: (ms: number) => number = zoneAt,
@@ -24,7 +24,7 @@ export function axisTicks(
   if (width <= 0 || toMs <= fromMs) return []
   const stepMs = STEPS.find((ms) => (ms / (toMs - fromMs)) * width >= GAP) ?? STEPS.at(-1) ?? dayMs
   const ticks: AxisTick[] = []
-  // Midnight is where the user is, before and after a change of the clock.
+  // Midnight is in local time, before and after a clock change.
   let wallMs = Math.ceil((fromMs + zone(fromMs)) / stepMs) * stepMs
   for (let ms = timeOfWall(wallMs, zone); ms <= toMs; ms = timeOfWall(wallMs, zone)) {
     const tick = { x: Math.round(xOf(scale, ms)), text: tickText(ms, stepMs) }
@@ -34,7 +34,7 @@ export function axisTicks(
   return ticks
 }
 
-/** `03:12`, `03:12:30`, or `11-16` for the beginning of a day. */
+/** `03:12`, `03:12:30`, or `11-16` at the start of a day. */
 function tickText(ms: number, stepMs: number): string {
   const [day = '', time = ''] = localTime(ms).split(' ')
   if (stepMs >= dayMs || time === '00:00:00') return day.slice(5)

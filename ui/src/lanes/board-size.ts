@@ -1,13 +1,13 @@
 import { useLayoutEffect, useState } from 'preact/hooks'
 
-/** Where labels and marks are, in pixels. */
+/** Positions of labels and marks, in pixels. */
 export interface BoardSize {
-  /** Of the lanes, without a scrollbar. */
+  /** Width of the lanes, excluding the scrollbar. */
   readonly width: number
   readonly rowHeight: number
-  /** Labels are left of the marks; 0 where there is no room, and they are above. */
+  /** Width of the labels to the left of the marks; 0 on narrow screens, where labels are above. */
   readonly labelWidth: number
-  /** Of the marks in a row. */
+  /** Top of the marks within a row. */
   readonly plotTop: number
   readonly plotHeight: number
 }
@@ -20,7 +20,7 @@ export function boardSize(width: number): BoardSize {
   return { width, rowHeight: 26, labelWidth, plotTop: 3, plotHeight: 20 }
 }
 
-/** Follows the width of an element. 0 until it is known. */
+/** Tracks an element's width. 0 until it is known. */
 export function useWidth(element: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(0)
   useLayoutEffect(() => {

@@ -8,18 +8,18 @@ export interface LaneAxisProps {
   readonly scale: Scale
   readonly ticks: readonly AxisTick[]
   readonly left: number
-  /** So much at the left end of the axis is not loaded. */
+  /** Length of the part at the left end that is not loaded. */
   readonly uncovered: number
   readonly onZoom: (span: Span) => void
 }
 
-/** Nobody selects so little on purpose. */
+/** Shorter brushes are ignored as accidental. */
 const BRUSH_MIN = 5
 
-/** A label that does not fit before the end of the axis is left out. */
+/** A label that would cross the end of the axis is omitted. */
 const LABEL_WIDTH = 40
 
-/** The axis of time. Drawing along it zooms; the buttons above it do the same by keyboard. */
+/** The time axis. Brushing it zooms; the buttons above it do the same for the keyboard. */
 export function LaneAxis({ scale, ticks, left, uncovered, onZoom }: LaneAxisProps): JSX.Element {
   const axis = useRef<HTMLDivElement>(null)
   const brush = useBrush(axis, { scale, onZoom })

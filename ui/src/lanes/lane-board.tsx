@@ -1,7 +1,7 @@
 /**
- * The lanes: labels and marks in a part of the page that scrolls by itself. Only what is in sight
- * is there. Marks are on canvases, one for some lanes each, which scroll with the labels, so that
- * scrolling draws only lanes that come into sight.
+ * The lanes: labels and marks in a container that scrolls on its own. Only visible lanes are in the
+ * DOM. Marks are drawn on canvases, each shared by several lanes, which scroll with the labels:
+ * scrolling draws only the lanes that become visible.
  */
 import type { JSX } from 'preact'
 import { useMemo, useRef } from 'preact/hooks'
@@ -27,7 +27,7 @@ export interface LaneBoardProps {
   /** Events before this time are not loaded; the start of the span if all are. */
   readonly coveredFromMs: number
   readonly onZoom: (span: Span) => void
-  /** Told at which event the keyboard is, so that buttons zoom there. */
+  /** Called with the time of the event that has the keyboard focus, so that buttons zoom there. */
   readonly onPlace: (ms: number) => void
 }
 
@@ -51,7 +51,7 @@ export function LaneBoard(props: LaneBoardProps): JSX.Element {
   const marksAt = useMarks(lanes, scale)
   const pointer = usePointer({ board, rail, scroller, lanes, size, marksAt })
   const { pointed, pointAt } = pointer
-  // A refresh would move what the user looks at.
+  // A refresh would move the lanes that the user is looking at.
   useHold(pointed !== undefined)
   const keys = useBoardKeys({ scroller, lanes, size, scale, update, pointAt, onPlace })
   const uncovered = xOf(scale, coveredFromMs)
@@ -82,7 +82,7 @@ export function LaneBoard(props: LaneBoardProps): JSX.Element {
   )
 }
 
-/** The marks of a lane are found when it is first seen. */
+/** Computes the marks of a lane when it first becomes visible. */
 function useMarks(lanes: readonly Lane[], scale: Scale): (index: number) => readonly Mark[] {
   return useMemo(() => {
     const known = new Map<number, readonly Mark[]>()
@@ -94,7 +94,7 @@ function useMarks(lanes: readonly Lane[], scale: Scale): (index: number) => read
   }, [lanes, scale])
 }
 
-/** Labels that are there already are not made again, which scrolling would notice. */
+/** Reuses rendered labels, since creating them again would slow scrolling down. */
 function useLabels({
   lanes,
   rows,
@@ -119,7 +119,7 @@ function useLabels({
   )
 }
 
-/** The lanes in sight, and the one of the keyboard, so that it keeps the focus. */
+/** The visible lanes, and the one with the focus, which must stay in the DOM. */
 function indexesOf(
   { first, end }: RowsInSight,
   { count, active }: { readonly count: number; readonly active: number },
@@ -137,10 +137,10 @@ interface Drawn extends Pick<Painting, 'size'> {
   readonly ticks: readonly { readonly x: number }[]
 }
 
-/** So many lanes share a canvas. */
+/** Number of lanes that share a canvas. */
 const CHUNK = 10
 
-/** One canvas for each chunk. A chunk is drawn again only if what it shows has changed. */
+/** One canvas per chunk. A chunk is redrawn only if its content has changed. */
 function useCanvases({ lanes, rows, marksAt, size, ticks }: Drawn): readonly JSX.Element[] {
   const colours = useColours()
   const paintingOf = useMemo(() => {

@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { type Painting, paint } from './paint.ts'
 
-/** The marks of some lanes that follow each other. Drawn once; scrolling moves what is drawn. */
+/** The marks of consecutive lanes. Drawn once; scrolling only moves the canvas. */
 export function LaneCanvas({
   top,
   painting,
@@ -20,7 +20,7 @@ export function LaneCanvas({
     if (current === null || context === null || context === undefined) return
     const ratio = window.devicePixelRatio
     const [pixelWidth, pixelHeight] = [Math.round(width * ratio), Math.round(height * ratio)]
-    // To set a size, even the same one, is to make a new canvas.
+    // Setting a size, even the same one, clears the canvas.
     if (current.width !== pixelWidth || current.height !== pixelHeight) {
       current.width = pixelWidth
       current.height = pixelHeight

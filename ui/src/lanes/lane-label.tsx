@@ -11,14 +11,14 @@ import { type Lane, laneSummary } from './lanes.ts'
 export interface LaneLabelProps {
   readonly lane: Lane
   readonly index: number
-  /** How many lanes there are. */
+  /** Total number of lanes. */
   readonly count: number
   readonly size: BoardSize
-  /** One label is reached by Tab, the others from it by the arrows. */
+  /** Tab reaches only the active label; the arrow keys move to the others. */
   readonly isActive: boolean
 }
 
-/** The name of a lane, which leads to its object. */
+/** The lane's name, which links to its object. */
 export function LaneLabel({ lane, index, count, size, isActive }: LaneLabelProps): JSX.Element {
   const { kind, namespace, name } = lane.object
   const path = objectPath(lane.object)

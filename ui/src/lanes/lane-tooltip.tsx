@@ -5,20 +5,20 @@ import { localTime, utcTime } from '../model/times.ts'
 import { PlainText } from '../parts/plain-text.tsx'
 import { TypeMark } from '../parts/type-mark.tsx'
 
-/** What is pointed at: the events of a mark, and where it is on the board. */
+/** The events of the mark under the pointer, and the mark's position on the board. */
 export interface Pointed {
   readonly lane: number
   readonly events: readonly EventRow[]
   readonly x: number
   readonly y: number
-  /** Above the lane, since there is no room below. */
+  /** Whether the tooltip is above the lane because there is no space below it. */
   readonly isAbove: boolean
 }
 
-/** The object view has the whole note. */
+/** Characters of a note that are shown; the object view has the whole note. */
 const NOTE_SHOWN = 300
 
-/** As wide as in lanes.css. */
+/** Matches lanes.css. */
 const WIDTH = 400
 
 export function LaneTooltip({

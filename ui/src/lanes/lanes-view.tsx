@@ -16,11 +16,14 @@ import { useLoad } from '../parts/use-load.ts'
 import { LaneBoard } from './lane-board.tsx'
 import { type Lane, lanesOf, sortedLanes } from './lanes.ts'
 
-/** What a browser draws and a person reads. Older events are behind a narrower filter or range. */
+/**
+ * The most rows that a browser draws smoothly and a person reads. A narrower filter or range shows
+ * older ones.
+ */
 const ROWS_MAX = 5_000
 const LANES_MAX = 500
 
-/** The same array each time, for what is computed from it. */
+/** A constant array, so that memoised values do not change. */
 const NO_ROWS: readonly EventRow[] = []
 
 interface LoadedPages extends Pick<EventPages, 'rows' | 'hasMore'> {
@@ -33,7 +36,7 @@ const SORT_TEXTS: Readonly<Record<LaneSort, string>> = {
   name: 'name',
 }
 
-/** What happened to which object, side by side. */
+/** Shows what happened to which object, side by side. */
 export function LanesView(): JSX.Element {
   const { client, query, nowMs, refresh, change } = usePage()
   const span = useMemo(() => spanOf(query.range, nowMs), [query.range, nowMs])
@@ -130,7 +133,7 @@ function LaneTools({ query, span, pages, zoomBy }: LaneToolsProps): JSX.Element 
   )
 }
 
-/** How much of the range is shown. */
+/** Says how much of the range is shown. */
 function LaneStatus({
   pages,
   lanes,

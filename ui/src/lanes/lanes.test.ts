@@ -32,7 +32,7 @@ function row(
 const scale: Scale = { fromMs: 0, toMs: 1_000_000, width: 1_000 }
 
 describe('lanes', () => {
-  test('each object has a lane with its events, in the order of time', () => {
+  test('has a lane per object with its events in time order', () => {
     const rows = [row(40), row(30, { object: 'db' }), row(20), row(10, { object: 'db' })]
     const lanes = lanesOf(rows)
     assert.deepEqual(
@@ -57,7 +57,7 @@ describe('lanes', () => {
     assert.deepEqual([names('newest'), names('warnings'), names('name')], ['bac', 'cab', 'abc'])
   })
 
-  test('are told in words', () => {
+  test('are described in words', () => {
     const [lane] = lanesOf([row(40_000, { type: 'Warning', count: 3, firstMs: 10_000 }), row(20)])
     assert.ok(lane !== undefined)
     assert.match(laneSummary(lane), /^2 events, 1 Warning, last Started at \d{4}-/)
@@ -68,7 +68,7 @@ describe('lanes', () => {
 })
 
 describe('marks', () => {
-  test('a series is a bar, and a short one a tick', () => {
+  test('draws a series as a bar, and a short one as a tick', () => {
     const rows = [
       row(500_000, { firstMs: 100_000, count: 7 }),
       row(503_000, { firstMs: 502_000, count: 2 }),
@@ -84,7 +84,7 @@ describe('marks', () => {
     assert.deepEqual([cut?.left, cut?.isCut], [0, true])
   })
 
-  test('crowded ticks are merged, Warnings apart from others, and no event is lost', () => {
+  test('merges crowded ticks, separately for Warnings, without losing an event', () => {
     const event = fc.record({
       lastMs: fc.nat(1_000_000),
       overMs: fc.nat(200_000),
@@ -111,7 +111,7 @@ describe('marks', () => {
     )
   })
 
-  test('a pointer finds the nearest tick, and a bar where there is none', () => {
+  test('finds the nearest tick, or otherwise a bar', () => {
     const rows = [
       row(500_000, { firstMs: 100_000, count: 7 }),
       row(300_000),
@@ -124,14 +124,14 @@ describe('marks', () => {
     assert.equal(markAt(marks, 700), undefined)
   })
 
-  test('a position and its time are the same', () => {
+  test('round-trips a position through its time', () => {
     assert.equal(timeAt(scale, xOf(scale, 123_000)), 123_000)
     assert.equal(timeAt(scale, 2_000), 1_000_000)
   })
 })
 
 describe('the axis', () => {
-  test('has labels that are apart from each other, for every span', () => {
+  test('spaces its labels for every span', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 1_900_000_000_000 }),
@@ -155,7 +155,7 @@ describe('the axis', () => {
 describe('the keyboard', () => {
   const lanes = lanesOf([row(40), row(30), row(20, { object: 'db' })])
 
-  test('up and down moves between lanes, left and right between events', () => {
+  test('moves between lanes with up and down, and between events with left and right', () => {
     const start = { lane: 0, event: -1 }
     assert.deepEqual(nextPlace(start, 'ArrowDown', lanes), { lane: 1, event: -1 })
     assert.equal(nextPlace(start, 'ArrowUp', lanes), undefined)

@@ -1,4 +1,4 @@
-/** Events by the object that they are about. */
+/** Groups events by the object they are about. */
 import { type EventRow, type ObjectName, objectPath, overText } from '../model/event-row.ts'
 import { counted } from '../model/numbers.ts'
 import type { LaneSort } from '../model/query.ts'
@@ -8,14 +8,14 @@ export interface Lane {
   readonly key: string
   readonly cluster: string
   readonly object: ObjectName
-  /** In the order in which they were last seen. */
+  /** Sorted by when they were last seen. */
   readonly events: readonly EventRow[]
-  /** How often Warnings were seen. */
+  /** Number of occurrences of type Warning. */
   readonly warnings: number
   readonly lastMs: number
 }
 
-/** One lane for each object. `rows` are sorted by when they were last seen, the newest first. */
+/** Returns one lane per object. `rows` must be sorted by last seen, newest first. */
 export function lanesOf(rows: readonly EventRow[]): readonly Lane[] {
   const found = new Map<string, EventRow[]>()
   for (const row of rows) {
@@ -78,7 +78,7 @@ export function laneSummary({ events, lastMs }: Lane): string {
   return `${parts.join(', ')}, last ${last} at ${localTime(lastMs)}`
 }
 
-/** An event in words, for those who do not see its mark. */
+/** An event in words, for screen readers. */
 export function eventSummary(row: EventRow): string {
   const { count, firstMs, lastMs, type, reason } = row
   const times = count === 1 ? '' : `, ${count} times${overText(lastMs - firstMs)}`

@@ -1,31 +1,34 @@
-/** Where the events of a lane are drawn. Positions are pixels from the left end of the axis. */
+/**
+ * Computes where the events of a lane are drawn. Positions are pixels from the left end of the
+ * axis.
+ */
 import type { EventRow } from '../model/event-row.ts'
 import type { Span } from '../model/range.ts'
 
-/** The axis of time: a span on so many pixels. */
+/** The time axis: a span mapped to a width in pixels. */
 export interface Scale extends Span {
   readonly width: number
 }
 
-/** One tick or bar. Events that would be drawn over each other share it. */
+/** A tick or a bar. Events that would overlap share it. */
 export interface Mark {
   readonly left: number
   readonly right: number
-  /** A bar is a series, from its first to its last observation. */
+  /** A bar is a series, from its first to its last occurrence. */
   readonly isBar: boolean
   readonly isWarning: boolean
-  /** Whether the series began before the axis does. */
+  /** Whether the series began before the axis. */
   readonly isCut: boolean
-  /** How often the events were seen. */
+  /** Total number of occurrences. */
   readonly count: number
-  /** In the order in which they were last seen. */
+  /** Sorted by when they were last seen. */
   readonly events: readonly EventRow[]
 }
 
-/** Shorter series look like a tick. */
+/** Shorter series are drawn as a tick. */
 const BAR_MIN = 5
 
-/** Ticks in one column of so many pixels are one. */
+/** Ticks within a column of this many pixels are merged. */
 export const TICK_COLUMN = 3
 
 export function xOf({ fromMs, toMs, width }: Scale, ms: number): number {
@@ -38,7 +41,7 @@ export function timeAt({ fromMs, toMs, width }: Scale, x: number): number {
   return Math.round(fromMs + share * (toMs - fromMs))
 }
 
-/** In the order of drawing: bars before ticks, Normal before Warning. */
+/** Returns marks in drawing order: bars before ticks, Normal before Warning. */
 export function marksOf(events: readonly EventRow[], scale: Scale): readonly Mark[] {
   const marks = new Map<string, Mark & { readonly events: EventRow[]; count: number }>()
   for (const row of events) {
@@ -68,10 +71,10 @@ function placeOf({ firstMs, lastMs, count }: EventRow, scale: Scale): Place {
   return { left: x, right: x, isBar: false, isCut: false }
 }
 
-/** Pointers are not exact. */
+/** Pointer tolerance in pixels. */
 const REACH = 5
 
-/** What a pointer at `x` points at: the nearest tick, else the topmost bar below it. */
+/** Returns the mark at `x`: the nearest tick, or otherwise the topmost bar. */
 export function markAt(marks: readonly Mark[], x: number): Mark | undefined {
   let best: Mark | undefined
   let bestDistance = REACH + 1
@@ -86,7 +89,7 @@ export function markAt(marks: readonly Mark[], x: number): Mark | undefined {
   return best
 }
 
-/** A tick on a bar is hit before the bar is, unless it is further away than the reach. */
+/** A tick on a bar wins over the bar unless it is out of reach. */
 function barDistance({ left, right }: Mark, x: number): number {
   return x >= left - 1 && x <= right + 1 ? REACH : REACH + 1
 }

@@ -1,21 +1,21 @@
 /**
  * Draws the marks of lanes. A Normal tick is a short grey line, a Warning a longer amber one with a
- * head, so that they differ by shape as well.
+ * head: they differ by shape as well as by colour.
  */
 import type { Colours } from '../parts/use-colours.ts'
 import type { BoardSize } from './board-size.ts'
 import type { Mark } from './marks.ts'
 
 export interface Painting {
-  /** The marks of each lane, from the top down. */
+  /** Marks per lane, from top to bottom. */
   readonly lanes: readonly (readonly Mark[])[]
-  /** Where the lines of the axis are. */
+  /** Positions of the grid lines. */
   readonly gridXs: readonly number[]
   readonly size: BoardSize
   readonly colours: Colours
 }
 
-/** A count is written into bars that have room for it. */
+/** Minimum width of a bar that shows its count. */
 const COUNT_BAR_MIN = 34
 
 export function paint(context: CanvasRenderingContext2D, painting: Painting): void {
@@ -37,7 +37,7 @@ export function paint(context: CanvasRenderingContext2D, painting: Painting): vo
   }
 }
 
-/** Through the marks, but not through labels above them. */
+/** Draws through the marks, but not through labels above them. */
 function paintLine(
   context: CanvasRenderingContext2D,
   x: number,
@@ -59,12 +59,12 @@ function paintBar(context: CanvasRenderingContext2D, mark: Mark, { middle, colou
   context.globalAlpha = 0.3
   context.fillRect(left, middle - half, right - left, 2 * half)
   context.globalAlpha = 1
-  // An end that is known has a line.
+  // A known end is drawn as a line.
   if (!isCut) context.fillRect(left, middle - half, 1, 2 * half)
   paintTick(context, { ...mark, left: right }, { middle, colours })
 }
 
-/** A count has its place alone: where bars begin at the same time, the topmost has it. */
+/** Counts must not overlap: where bars begin at the same time, only the topmost shows its count. */
 function paintCounts(
   context: CanvasRenderingContext2D,
   marks: readonly Mark[],
@@ -85,7 +85,7 @@ function paintTick(
   { left, isWarning, events }: Mark,
   { middle, colours }: Row,
 ): void {
-  // A tick of several events is wider, but never as wide as a column of its own.
+  // A tick of several events is wider, but narrower than a column.
   const width = events.length > 1 ? 3 : 2
   context.fillStyle = isWarning ? colours.warning : colours.normal
   if (!isWarning) {

@@ -1,16 +1,16 @@
-/** Where the user is with the keyboard: at a lane, or at one of its events. */
+/** The keyboard's position: a lane, or one of its events. */
 import type { Lane } from './lanes.ts'
 
 export interface Place {
   readonly lane: number
-  /** -1: at the lane itself. */
+  /** -1 for the lane itself. */
   readonly event: number
 }
 
-/** As far as a page key goes. */
+/** Number of lanes that Page Up and Page Down move by. */
 const PAGE = 10
 
-/** Undefined for a key that does not move, or cannot. */
+/** Undefined if the key does not move the position. */
 export function nextPlace(
   { lane, event }: Place,
   key: string,

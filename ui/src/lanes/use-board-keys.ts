@@ -12,16 +12,16 @@ export interface BoardKeysOptions {
   readonly lanes: readonly Lane[]
   readonly size: BoardSize
   readonly scale: Scale
-  /** Finds the lanes in sight again. */
+  /** Recomputes which lanes are visible. */
   readonly update: () => void
   readonly pointAt: (events: PointedEvents | undefined) => void
   readonly onPlace: (ms: number) => void
 }
 
-/** A note that is read out; the object view has it as a whole. */
+/** Characters of a note that are read out; the object view has the whole note. */
 const NOTE_SPOKEN = 200
 
-/** Moves between lanes and their events by keys. The label of the lane has the focus. */
+/** Moves between lanes and their events by keyboard. The lane's label has the focus. */
 export function useBoardKeys(options: BoardKeysOptions): { readonly place: Place } {
   const { announce } = usePage()
   const { lanes, scroller } = options
@@ -63,10 +63,10 @@ export function useBoardKeys(options: BoardKeysOptions): { readonly place: Place
   return { place }
 }
 
-/** By keys, since a refresh may move lanes and events. */
+/** Stored as keys, since a refresh may move lanes and events. */
 interface ChosenPlace {
   readonly lane: string
-  /** Empty: at the lane itself. */
+  /** Empty for the lane itself. */
   readonly event: string
 }
 

@@ -21,17 +21,17 @@ export interface PointerOptions {
 export interface PointedEvents {
   readonly lane: number
   readonly events: readonly EventRow[]
-  /** On the axis. */
+  /** Position on the axis. */
   readonly x: number
 }
 
-/** The tooltip is hardly ever higher. */
+/** An estimate: most are shorter. */
 const TOOLTIP_HEIGHT = 190
 
-/** What the user points at, with a pointer or with the keyboard. */
+/** Tracks the mark that is hovered, tapped or reached by keyboard. A click on it opens its object. */
 export function usePointer(options: PointerOptions): {
   readonly pointed: Pointed | undefined
-  /** The board has scrolled for it, if it had to. */
+  /** The lane must already be in view. */
   readonly pointAt: (events: PointedEvents | undefined) => void
   readonly onScroll: () => void
 } {
@@ -39,10 +39,10 @@ export function usePointer(options: PointerOptions): {
   const [pointed, setPointed] = useState<Pointed>()
   const latest = useRef(options)
   latest.current = options
-  // The scroll position that the keyboard has caused: the tooltip stays there.
-  const ownTop = useRef(-1)
+  // Where the scroller was when the tooltip was placed: a scroll event there is the keyboard's own.
+  const placedAtTop = useRef(-1)
   const pointAt = useCallback((events: PointedEvents | undefined) => {
-    ownTop.current = latest.current.scroller.current?.scrollTop ?? -1
+    placedAtTop.current = latest.current.scroller.current?.scrollTop ?? -1
     setPointed((before) => (isSame(before, events) ? before : placed(latest.current, events)))
   }, [])
   useEffect(() => {
@@ -61,16 +61,16 @@ export function usePointer(options: PointerOptions): {
       const found = eventsAt(latest.current, event)
       const lane = latest.current.lanes[found?.lane ?? -1]
       const isTouch = event instanceof PointerEvent && event.pointerType === 'touch'
-      // A finger only looks: it has no other way to.
+      // Touch cannot hover, so a tap only shows the tooltip.
       if (lane !== undefined && !isTouch) change(objectQuery(lane))
     }
     current.addEventListener('click', onClick, { signal })
     return () => listening.abort()
   }, [])
-  // What was pointed at may not be there any more.
+  // The mark may no longer exist.
   useEffect(() => setPointed(undefined), [options.lanes, options.marksAt])
   const onScroll = useCallback(() => {
-    if (latest.current.scroller.current?.scrollTop !== ownTop.current) setPointed(undefined)
+    if (latest.current.scroller.current?.scrollTop !== placedAtTop.current) setPointed(undefined)
   }, [])
   return { pointed, pointAt, onScroll }
 }

@@ -1,14 +1,16 @@
 import { useCallback, useLayoutEffect, useState } from 'preact/hooks'
 
-/** Lanes from `first` up to, but without, `end`. */
+/** Lanes from `first` (inclusive) to `end` (exclusive). */
 export interface RowsInSight {
   readonly first: number
   readonly end: number
 }
 
-/** Labels are made by so many at once: few, since each frame of a fast scroll makes some. */
+/**
+ * Labels are created in steps of this size: small, since each frame of a fast scroll creates some.
+ */
 const STEP = 2
-/** And so many before they are in sight. */
+/** Rows rendered before they become visible. */
 const MARGIN = 6
 
 interface Scrolled {
@@ -17,7 +19,7 @@ interface Scrolled {
   readonly count: number
 }
 
-/** The lanes that are in sight, and some around them. Does not change with every pixel. */
+/** The visible lanes and some around them. Does not change with every pixel scrolled. */
 export function useRowsInSight({ scroller, rowHeight, count }: Scrolled): {
   readonly rows: RowsInSight
   readonly update: () => void

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { eventsAbout, eventsElsewhere, mentionOf, readAbout, writeAbout } from './about.ts'
 import { eventRow } from './event-row.ts'
 
-test('an object and its name in the URL are the same', () => {
+test('round-trips an object through the URL', () => {
   assert.deepEqual(readAbout('Pod/shop/web-0@u-1'), {
     ...{ kind: 'Pod', namespace: 'shop', name: 'web-0', uid: 'u-1' },
   })
@@ -18,7 +18,7 @@ test('an object and its name in the URL are the same', () => {
   )
 })
 
-test('the events about an object are in its namespace, others are related to it', () => {
+test('looks for events about an object in its namespace, and for related events elsewhere', () => {
   const pod = readAbout('Pod/shop/web-0')
   assert.deepEqual(eventsAbout(pod), { namespace: 'shop', terms: ['mentions=Pod/web-0'] })
   assert.deepEqual(eventsElsewhere(pod)?.terms, [
@@ -36,7 +36,7 @@ test('the events about an object are in its namespace, others are related to it'
   ])
 })
 
-test('an object of the same name in another namespace is another object', () => {
+test('distinguishes objects of the same name in different namespaces', () => {
   const row = eventRow({
     metadata: { namespace: 'shop' },
     involvedObject: { kind: 'Job', namespace: 'shop', name: 'j', uid: '1' },
@@ -50,7 +50,7 @@ test('an object of the same name in another namespace is another object', () => 
   assert.equal(mentionOf(row, readAbout('Pod/other/web-0@3')), undefined)
 })
 
-test('of a pod and a service of one name, the kind decides', () => {
+test('distinguishes a pod from a service of the same name', () => {
   const row = eventRow({
     involvedObject: { kind: 'Service', namespace: 'shop', name: 'web' },
     related: { kind: 'Pod', namespace: 'shop', name: 'web' },

@@ -1,10 +1,10 @@
-/** The object of the object view: what it is called in the URL, and which events mention it. */
+/** The object of the object view: its form in the URL, and the events that mention it. */
 import { type EventRow, type ObjectName, objectPath, readObjectPath } from './event-row.ts'
 import { escaped } from './selector.ts'
 
 /**
- * Reads `Pod/shop/web-0`, `Node/node-1`, a uid, or one of several objects that had the same name:
- * `Pod/shop/web-0@<uid>`. What is not known is empty.
+ * Parses `Pod/shop/web-0`, `Node/node-1`, a uid, or `Pod/shop/web-0@<uid>` for one of several
+ * objects that had the same name. Unknown parts are empty.
  */
 export function readAbout(text: string): ObjectName {
   const at = text.indexOf('@')
@@ -18,10 +18,10 @@ export function writeAbout(about: ObjectName): string {
   return about.uid === '' ? objectPath(about) : `${objectPath(about)}@${about.uid}`
 }
 
-/** Events to ask for. Events about an object of a namespace are in that namespace. */
+/** Where to look for events. Events about a namespaced object are in its namespace. */
 export interface AboutQuestion {
   readonly namespace: string
-  /** Terms of a field selector. */
+  /** Field selector terms. */
   readonly terms: readonly string[]
 }
 
@@ -30,8 +30,8 @@ export function eventsAbout(about: ObjectName): AboutQuestion {
 }
 
 /**
- * Events of other namespaces, whose related object this is: those of a pod that was preempted for
- * it, for instance. Undefined for objects whose events are looked for everywhere.
+ * Events in other namespaces that have this object as their related object, such as those of a pod
+ * that was preempted for it. Undefined for objects whose events are looked for everywhere.
  */
 export function eventsElsewhere(about: ObjectName): AboutQuestion | undefined {
   const { namespace, name, uid } = about
@@ -57,13 +57,13 @@ function isPlain(text: string): boolean {
 /** How an event mentions the object. */
 export interface Mention {
   readonly role: 'regarding' | 'related'
-  /** The object as the event names it. */
+  /** The object as named by the event. */
   readonly object: ObjectName
-  /** The other object of the event. */
+  /** The event's other object. */
   readonly other: ObjectName | undefined
 }
 
-/** Undefined when the event mentions only an object of the same name in another namespace. */
+/** Undefined if the event mentions only an object of the same name in another namespace. */
 export function mentionOf(row: EventRow, about: ObjectName): Mention | undefined {
   const { regarding, related } = row
   const mentions: readonly Mention[] = [

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { curlCommand, kubectlCommand, shellWord } from './commands.ts'
 
-test('kubectl prints the events of a namespace, or of all', () => {
+test('prints a kubectl command for one namespace or all', () => {
   const selector = 'mentions=Pod/web-0'
   assert.equal(
     kubectlCommand({ cluster: '', namespace: 'shop', selector }),
@@ -16,7 +16,7 @@ test('kubectl prints the events of a namespace, or of all', () => {
   )
 })
 
-test('another cluster is behind the server of the kubeconfig', () => {
+test("appends the cluster's path to the kubeconfig's server", () => {
   const command = kubectlCommand({ cluster: 'eu', namespace: '', selector: '' })
   assert.match(command, /^kubectl --server "\$\(kubectl config view .*\)"\/clusters\/eu get /)
   assert.match(
@@ -25,7 +25,7 @@ test('another cluster is behind the server of the kubeconfig', () => {
   )
 })
 
-test('curl gets the token from a variable, and nothing without TLS', () => {
+test('passes curl the token in a variable, and only over TLS', () => {
   assert.equal(
     curlCommand('https://h:1/api/v1/events?a=b'),
     `curl --cacert ca.crt -H "Authorization: Bearer $TOKEN" 'https://h:1/api/v1/events?a=b'`,
@@ -33,7 +33,7 @@ test('curl gets the token from a variable, and nothing without TLS', () => {
   assert.equal(curlCommand('http://h/x'), 'curl http://h/x')
 })
 
-test('a shell reads each word as the value that it was made of', () => {
+test('quotes every value so that a shell reads it unchanged', () => {
   const texts = fc.array(
     fc.oneof(
       fc.string({ unit: 'binary', maxLength: 20 }),
@@ -46,7 +46,7 @@ test('a shell reads each word as the value that it was made of', () => {
   )
   fc.assert(
     fc.property(texts, (values) => {
-      // What `$( )` cannot hold; selectors are made without it.
+      // `$( )` cannot represent these; selectors do not contain them.
       const wanted = values.map((value) => value.replaceAll('\0', '').replace(/\n+$/, ''))
       const script = `printf '%s\\0' ${wanted.map(shellWord).join(' ')}`
       const printed = execFileSync('sh', ['-c', script], { encoding: 'utf8' })
@@ -59,7 +59,7 @@ test('a shell reads each word as the value that it was made of', () => {
   )
 })
 
-test('nothing that a terminal interprets is in a command', () => {
+test('contains nothing that a terminal interprets', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary' }), (value) => {
       const command = kubectlCommand({ cluster: value, namespace: value, selector: value })
@@ -68,7 +68,7 @@ test('nothing that a terminal interprets is in a command', () => {
   )
 })
 
-test('a selector keeps the end of a line at its end', () => {
+test('preserves a newline at the end of a selector', () => {
   const command = kubectlCommand({ cluster: '', namespace: 'a', selector: 'text=a\n' })
   assert.equal(
     command,

@@ -1,19 +1,19 @@
 /**
- * Commands that print what the page shows. They are pasted into shells and may contain anything
- * that somebody has put into a link or an event, so that every value is quoted, and nothing that a
- * terminal interprets is in them.
+ * Shell commands that print what the page shows. They may contain anything that somebody has put
+ * into a link or an event, and users paste them into shells: every value is quoted, and nothing
+ * that a terminal interprets is included.
  */
 
-/** The events of a cluster and a namespace that a field selector selects. */
+/** The events of a cluster and a namespace that match a field selector. */
 export interface Question {
-  /** Empty: the default one. */
+  /** Empty for the default cluster. */
   readonly cluster: string
-  /** Empty: all namespaces. */
+  /** Empty for all namespaces. */
   readonly namespace: string
   readonly selector: string
 }
 
-/** Prints the events as a table, the oldest first. */
+/** Prints the events as a table, oldest first. */
 export function kubectlCommand({ cluster, namespace, selector }: Question): string {
   const words = ['kubectl', ...serverOf(cluster), 'get', 'events']
   words.push(...(namespace === '' ? ['-A'] : ['-n', shellWord(namespace)]))
@@ -21,32 +21,34 @@ export function kubectlCommand({ cluster, namespace, selector }: Question): stri
   return words.join(' ')
 }
 
-/** Another cluster is a path behind the server of the kubeconfig. */
+/** Other clusters are paths below the kubeconfig's server. */
 function serverOf(cluster: string): readonly string[] {
   if (cluster === '') return []
   const server = `"$(kubectl config view --minify -o 'jsonpath={.clusters[0].cluster.server}')"`
   return ['--server', `${server}${shellWord(`/clusters/${encodeURIComponent(cluster)}`)}`]
 }
 
-/** `$( )` drops the ends of lines at its end. Tables have this order anyway. */
+/** `$( )` strips trailing newlines. Tables are in this order anyway. */
 function withoutEndOfLine(selector: string): string {
   return selector.endsWith('\n') ? `${selector},order=oldest` : selector
 }
 
-/** The token is in a variable, so that it is neither in the clipboard nor in a file of history. */
+/**
+ * The token is in a variable, so that neither the clipboard nor the shell's history contains it.
+ */
 export function curlCommand(url: string): string {
   const isSecure = url.startsWith('https:')
   const access = isSecure ? '--cacert ca.crt -H "Authorization: Bearer $TOKEN" ' : ''
   return `curl ${access}${shellWord(url)}`
 }
 
-/** Words that no POSIX shell changes. */
+/** Words that every POSIX shell leaves unchanged. */
 const PLAIN_WORD = /^[\w@%+:,./-][\w@%+=:,./-]*$/
 
-/** Controls, marks that change the direction of text, and the like: a terminal would act on them. */
+/** Control characters, direction marks and the like, which a terminal would interpret. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
-/** One word of a POSIX shell with this value. The value cannot have a NUL, and loses it. */
+/** Quotes a value as one POSIX shell word. NULs are removed, since a word cannot contain them. */
 export function shellWord(value: string): string {
   const text = value.toWellFormed().replaceAll('\0', '')
   if (PLAIN_WORD.test(text)) return text

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { eventRow, objectPath, readObjectPath, repeatsOf } from './event-row.ts'
 import { humanDuration } from './times.ts'
 
-test('an event of a series was seen from its first to its last observation', () => {
+test('takes the times of a series from its first and last occurrence', () => {
   const row = eventRow({
     metadata: { name: 'a', namespace: 'shop', annotations: { 'tidings.dev/cluster': 'eu' } },
     eventTime: '2026-11-16T03:00:00.000000Z',
@@ -17,7 +17,7 @@ test('an event of a series was seen from its first to its last observation', () 
   assert.equal(row.isWarning, true)
 })
 
-test('an event of the old style has its times in the old fields', () => {
+test('takes the times of an old-style event from its deprecated fields', () => {
   const row = eventRow({
     firstTimestamp: '2026-11-16T03:00:00Z',
     lastTimestamp: '2026-11-16T03:05:00Z',
@@ -29,12 +29,12 @@ test('an event of the old style has its times in the old fields', () => {
   assert.equal(row.lastMs - row.firstMs, 300_000)
 })
 
-test('an empty event is shown all the same', () => {
+test('shows an empty event', () => {
   const row = eventRow({})
   assert.deepEqual([row.count, row.lastMs, row.key], [1, 0, '//'])
 })
 
-test('an object path names the object', () => {
+test('round-trips an object path', () => {
   for (const path of ['Pod/shop/web-0', 'Node/node-1']) {
     const name = readObjectPath(path)
     assert.ok(name)
@@ -43,7 +43,7 @@ test('an object path names the object', () => {
   assert.equal(readObjectPath('0b9d3a51-uid'), undefined)
 })
 
-test('repeats say over how long, unless it was less than a second', () => {
+test('says over how long an event repeated, unless it was less than a second', () => {
   const repeats = (count: number, lastMs: number): string =>
     repeatsOf({ count, firstMs: 0, lastMs })
   assert.deepEqual(
@@ -52,7 +52,7 @@ test('repeats say over how long, unless it was less than a second', () => {
   )
 })
 
-test('durations are those of kubectl', () => {
+test('formats durations like kubectl', () => {
   const seconds = (value: number): string => humanDuration(value * 1_000)
   assert.deepEqual(
     [-1, 0, 119, 120, 150, 600, 10_799, 10_800, 18_300, 172_799, 172_800, 190_800].map(seconds),
@@ -60,7 +60,7 @@ test('durations are those of kubectl', () => {
   )
 })
 
-test('an event names its cluster only where all clusters are listed', () => {
+test('sets the cluster only in lists of all clusters', () => {
   const event = {
     metadata: { name: 'e', annotations: { 'tidings.dev/cluster': 'prod-eu' } },
   }

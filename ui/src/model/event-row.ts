@@ -4,14 +4,14 @@ import { humanDuration, timeOf } from './times.ts'
 /** The object that an event is about. */
 export interface ObjectName {
   readonly kind: string
-  /** Empty for objects without a namespace. */
+  /** Empty for cluster-scoped objects. */
   readonly namespace: string
   readonly name: string
   readonly uid: string
 }
 
 export interface EventRow {
-  /** Unique: the cluster, the namespace and the name of the event. */
+  /** Unique: cluster, namespace and name of the event. */
   readonly key: string
   /** Empty unless all clusters are shown. */
   readonly cluster: string
@@ -30,12 +30,12 @@ export interface EventRow {
   readonly instance: string
   readonly firstMs: number
   readonly lastMs: number
-  /** How often it was seen; at least 1. */
+  /** Number of occurrences; at least 1. */
   readonly count: number
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** The parts of an event of core/v1 that are shown. Nothing of it is trusted to be there. */
+/** The fields of a core/v1 Event that are shown. Any of them may be missing. */
 export interface CoreEvent {
   readonly metadata?: {
     readonly name?: string
@@ -69,12 +69,12 @@ interface CoreReference {
   readonly uid?: string
 }
 
-/** The annotation that names the cluster of an event, in lists of all clusters. */
+/** Annotation with the event's cluster, in lists of all clusters. */
 const CLUSTER_ANNOTATION = 'tidings.dev/cluster'
 
 /**
- * `place.cluster`: the cluster that was asked for. The server writes the annotation only where that
- * is `*`; elsewhere it is what any writer of events has made up.
+ * `place.cluster` is the requested cluster. The server sets the annotation only if that is `*`;
+ * otherwise the annotation is whatever the event's writer made up.
  */
 export function eventRow(
   event: CoreEvent,
@@ -124,7 +124,7 @@ function objectName({
   return { kind, namespace, name, uid }
 }
 
-/** `42 over 18m`, or `42` within a second: how often it was seen. Empty for once. */
+/** How often the event was seen: `42 over 18m`, or `42` within a second. Empty for once. */
 export function repeatsOf({
   count,
   firstMs,
@@ -138,7 +138,7 @@ export function overText(ms: number): string {
   return ms < 1_000 ? '' : ` over ${humanDuration(ms)}`
 }
 
-/** About the bytes of an event whose JSON is not at hand. */
+/** Approximate size of an event whose JSON is not available. */
 export function sizeOf(row: EventRow): number {
   let size = 500 + row.note.length + row.key.length
   for (const [name, value] of Object.entries(row.labels)) size += name.length + value.length
@@ -146,8 +146,8 @@ export function sizeOf(row: EventRow): number {
 }
 
 /**
- * Whether the page holds as much as it should. Rows alone do not tell: a note may have as many bytes
- * as an event, and thousands of such events would end the tab.
+ * Whether the page holds as many rows as it should. Their number is not enough: notes can be as
+ * long as an event, and thousands of long ones would crash the tab.
  */
 export function isMuch(rows: readonly EventRow[]): boolean {
   let bytes = 0
@@ -155,17 +155,17 @@ export function isMuch(rows: readonly EventRow[]): boolean {
   return bytes > HELD_BYTES_MAX
 }
 
-/** Some 20,000 events as they usually are. */
+/** About 20,000 typical events. */
 const HELD_BYTES_MAX = 16 * 1024 * 1024
 
-/** `Pod/shop/web-0`, or `Node/node-1`: names an object in URLs and in lanes. */
+/** `Pod/shop/web-0` or `Node/node-1`: identifies an object in URLs and lanes. */
 export function objectPath({ kind, namespace, name }: Omit<ObjectName, 'uid'>): string {
   const parts = namespace === '' ? [kind, name] : [kind, namespace, name]
-  // No real name has these. Whoever writes events can use any text.
+  // Names never contain these, but writers of events can use any text.
   return parts.map((part) => part.replaceAll(/[%/@]/g, encodeURIComponent)).join('/')
 }
 
-/** The inverse of `objectPath`. Undefined for another text, such as a uid. */
+/** The inverse of `objectPath`. Undefined for other texts, such as a uid. */
 export function readObjectPath(path: string): Omit<ObjectName, 'uid'> | undefined {
   const parts = path.split('/').map((part) => part.replaceAll(/%(?:25|2F|40)/g, decodeURIComponent))
   const [kind = '', second = '', third] = parts

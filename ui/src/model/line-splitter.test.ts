@@ -12,7 +12,7 @@ function expected(text: string): readonly string[] {
   return complete.filter((line) => line !== '' && size(line) <= LINE_BYTES_MAX)
 }
 
-test('lines are the same whatever pieces they come in', () => {
+test('returns the same lines however they are divided into pieces', () => {
   const line = fc.string({ unit: 'grapheme', maxLength: 30 }).map((one) => one.replaceAll('\n', ''))
   const cuts = fc.array(fc.nat({ max: 400 }), { maxLength: 30 })
   fc.assert(
@@ -41,7 +41,7 @@ test('lines are the same whatever pieces they come in', () => {
   )
 })
 
-test('a line without an end is not kept', () => {
+test('skips a line that does not end', () => {
   const splitter = new LineSplitter(LINE_BYTES_MAX)
   const piece = Buffer.alloc(1_000, 'x')
   for (let n = 0; n < 1_000; n++) assert.deepEqual([...splitter.split(piece)], [])

@@ -1,4 +1,4 @@
-/** Splits bytes into lines, whatever pieces they come in. */
+/** Splits bytes into lines, however they are divided into pieces. */
 
 export interface Line {
   readonly text: string
@@ -6,24 +6,24 @@ export interface Line {
 }
 
 const NEWLINE = 10
-/** Room for the unfinished line; grows with it and is given back after it. */
-const ROOM_BYTES = 16 * 1024
+/** Initial buffer for an unfinished line; it grows with the line and is replaced afterwards. */
+const HELD_BYTES_MIN = 16 * 1024
 
 export class LineSplitter {
   readonly #lineBytesMax: number
   readonly #decoder = new TextDecoder()
-  /** The beginning of a line whose end has not come yet. */
-  #room = new Uint8Array(ROOM_BYTES)
-  #roomBytes = 0
+  /** The beginning of the unfinished line. */
+  #held = new Uint8Array(HELD_BYTES_MIN)
+  #heldBytes = 0
   #isSkipping = false
-  /** Lines longer than the maximum, which are left out. */
+  /** Number of lines that were skipped because they were too long. */
   skippedCount = 0
 
   constructor(lineBytesMax: number) {
     this.#lineBytesMax = lineBytesMax
   }
 
-  /** The lines that end in this piece. They are decoded one by one, as they are taken. */
+  /** Returns the lines that end in this piece, decoded lazily. */
   *split(piece: Uint8Array): Generator<Line> {
     let from = 0
     for (;;) {
@@ -36,12 +36,12 @@ export class LineSplitter {
     this.#keep(piece.subarray(from))
   }
 
-  /** Undefined for a line that is left out. */
+  /** Undefined for a line that is skipped. */
   #finish(rest: Uint8Array): Line | undefined {
     let line = rest
-    if (this.#roomBytes > 0 || this.#isSkipping) {
+    if (this.#heldBytes > 0 || this.#isSkipping) {
       this.#keep(rest)
-      line = this.#room.subarray(0, this.#roomBytes)
+      line = this.#held.subarray(0, this.#heldBytes)
     }
     const isSkipped = this.#isSkipping || line.length > this.#lineBytesMax
     const finished = isSkipped
@@ -54,26 +54,26 @@ export class LineSplitter {
 
   #keep(bytes: Uint8Array): void {
     if (this.#isSkipping || bytes.length === 0) return
-    const size = this.#roomBytes + bytes.length
+    const size = this.#heldBytes + bytes.length
     if (size > this.#lineBytesMax) {
       this.#clear()
       this.#isSkipping = true
       return
     }
-    if (size > this.#room.length) this.#grow(size)
-    this.#room.set(bytes, this.#roomBytes)
-    this.#roomBytes = size
+    if (size > this.#held.length) this.#grow(size)
+    this.#held.set(bytes, this.#heldBytes)
+    this.#heldBytes = size
   }
 
   #grow(size: number): void {
-    const larger = new Uint8Array(Math.max(size, 2 * this.#room.length))
-    larger.set(this.#room.subarray(0, this.#roomBytes))
-    this.#room = larger
+    const larger = new Uint8Array(Math.max(size, 2 * this.#held.length))
+    larger.set(this.#held.subarray(0, this.#heldBytes))
+    this.#held = larger
   }
 
   #clear(): void {
-    this.#roomBytes = 0
+    this.#heldBytes = 0
     this.#isSkipping = false
-    if (this.#room.length > ROOM_BYTES) this.#room = new Uint8Array(ROOM_BYTES)
+    if (this.#held.length > HELD_BYTES_MIN) this.#held = new Uint8Array(HELD_BYTES_MIN)
   }
 }

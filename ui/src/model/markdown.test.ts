@@ -38,7 +38,7 @@ function closing(line: string, from: number, length: number): number {
   return -1
 }
 
-test('a code span has the text and nothing else', () => {
+test('encloses the text and nothing else in a code span', () => {
   fc.assert(
     fc.property(hostile, (text) => {
       const { rest, spans } = withoutCode(codeSpan(text))
@@ -55,7 +55,7 @@ test('a code span has the text and nothing else', () => {
   )
 })
 
-test('whatever an event says, its line of the table has seven cells', () => {
+test('gives every row seven cells, whatever the event contains', () => {
   fc.assert(
     fc.property(fc.array(hostile, { minLength: 7, maxLength: 7 }), (texts) => {
       const [
@@ -86,7 +86,7 @@ test('whatever an event says, its line of the table has seven cells', () => {
   )
 })
 
-test('a report shows times in UTC, counts, and that it is cut', () => {
+test('shows UTC times, counts, and that the report is truncated', () => {
   const row = eventRow({
     metadata: { name: 'a', namespace: 'shop' },
     involvedObject: { kind: 'Pod', namespace: 'shop', name: 'web-0' },

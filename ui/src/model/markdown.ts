@@ -1,21 +1,21 @@
 /**
- * Events as a table of Markdown, for the report about an incident. Whoever writes events does not
- * decide what else is in the report: all their texts are code spans, where nothing is interpreted,
- * neither HTML nor links nor names of people. A table has no bar but those between its cells.
+ * Formats events as a Markdown table for an incident report. Writers of events must not be able to
+ * inject anything into the report: all their texts are code spans, in which neither HTML nor links
+ * nor mentions are interpreted, and no cell contains a bar.
  */
 import { type EventRow, objectPath, repeatsOf } from './event-row.ts'
 import { utcTime } from './times.ts'
 import { visible } from './visible.ts'
 
-/** Longer reports have the newest events only, and say so. */
+/** Longer reports contain only the newest events, and say so. */
 export const MARKDOWN_ROWS_MAX = 500
 
 export interface Report {
-  /** What the events have in common. */
+  /** Describes what the events have in common. */
   readonly subject: string
-  /** The oldest first. */
+  /** Oldest first. */
   readonly rows: readonly EventRow[]
-  /** Whether there are more than these. */
+  /** Whether there are more events than these. */
   readonly hasMore: boolean
 }
 
@@ -46,7 +46,7 @@ function cellsOf(row: EventRow): readonly string[] {
   ]
 }
 
-/** Text that is shown as it is; empty for no text. A bar is outside of the code, where it has a name. */
+/** Text as a code span; empty for no text. A bar is an entity outside the span. */
 export function codeSpan(text: string): string {
   const line = visible(text)
     .replaceAll(/[\n\t]/g, ' ')
@@ -54,7 +54,7 @@ export function codeSpan(text: string): string {
   return line.split('|').map(fenced).join('&#124;')
 }
 
-/** Between more backticks than there are in the text. */
+/** Encloses the text in more backticks than it contains in a row. */
 function fenced(text: string): string {
   if (text.trim() === '') return text
   const runs = text.match(/`+/g) ?? []

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { bytesText, counted, isNewer, percentOf } from './numbers.ts'
 
-test('counts have a noun', () => {
+test('adds a noun to counts', () => {
   assert.deepEqual(
     [0, 1, 12_412].map((count) => counted(count, 'event')),
     ['0 events', '1 event', '12,412 events'],
   )
 })
 
-test('bytes have the largest unit that leaves a whole one', () => {
+test('uses the largest unit with at least one whole', () => {
   assert.deepEqual([0, 1_000, 1_024, 87_766_000, 200 * 1_048_576, 1_023 * 1_024].map(bytesText), [
     '0 bytes',
     '1000 bytes',
@@ -20,7 +20,7 @@ test('bytes have the largest unit that leaves a whole one', () => {
   ])
 })
 
-test('a share is 0 or 100 only where it really is', () => {
+test('returns 0 or 100 only for nothing or everything', () => {
   assert.deepEqual(
     [
       percentOf(0, 10),
@@ -34,7 +34,7 @@ test('a share is 0 or 100 only where it really is', () => {
   assert.equal(percentOf(3, 0), 0)
 })
 
-test('versions are compared as numbers of any length', () => {
+test('compares versions as integers of any length', () => {
   assert.equal(isNewer('1000', '999'), true)
   assert.equal(isNewer('999', '1000'), false)
   assert.equal(isNewer('90071992547409931999', '90071992547409930999'), true)

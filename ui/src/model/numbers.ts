@@ -1,8 +1,8 @@
-/** Numbers as texts. */
+/** Formats numbers. */
 
 /** `12,412` */
 export function countText(count: number): string {
-  // Thousands of labels have small counts, and locales are slow.
+  // Small counts are the most frequent, and locale formatting is slow.
   return count < 1_000 ? String(count) : count.toLocaleString('en')
 }
 
@@ -20,14 +20,17 @@ export function bytesText(bytes: number): string {
   return `${Number(value.toPrecision(value < 1_000 ? 3 : 4))} ${UNITS[step]}`
 }
 
-/** The share of a part in percent. Only nothing is 0, and only everything is 100. */
+/** Returns the share in percent. Only nothing is 0, and only everything is 100. */
 export function percentOf(part: number, whole: number): number {
   if (whole <= 0 || part <= 0) return 0
   if (part >= whole) return 100
   return Math.min(99, Math.max(1, Math.round((100 * part) / whole)))
 }
 
-/** Whether version `a` is newer than `b`. They are numbers, and may be beyond what a double holds. */
+/**
+ * Whether version `a` is newer than `b`. Versions are integers that may exceed the precision of a
+ * double.
+ */
 export function isNewer(a: string, b: string): boolean {
   return a.length === b.length ? a > b : a.length > b.length
 }

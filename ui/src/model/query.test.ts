@@ -6,7 +6,7 @@ import { fieldSelector } from './selector.ts'
 
 const plain: Query = { ...NO_FILTERS, view: 'overview', range: { last: '1h' }, about: '' }
 
-test('a query and its URL are the same', () => {
+test('round-trips a query through its URL', () => {
   const queries: readonly Query[] = [
     plain,
     { ...plain, view: 'lanes', namespace: 'shop', text: 'a&b=c#d', range: { last: '7d' } },
@@ -20,14 +20,14 @@ test('a query and its URL are the same', () => {
   assert.equal(writeQuery(plain), '')
 })
 
-test('a URL that makes no sense shows the defaults', () => {
+test('falls back to defaults for a malformed URL', () => {
   assert.deepEqual(readQuery('?view=x&range=9y&from=2&to=1&namespace='), plain)
   assert.deepEqual(readQuery('?view=object'), { ...plain, view: 'object' })
   assert.deepEqual(readQuery('?view=lanes&sort=x'), { ...plain, view: 'lanes' })
   assert.equal(readQuery(`?text=${'x'.repeat(5_000)}`).text.length, 256)
 })
 
-test('a field selector escapes what would end a value', () => {
+test('escapes characters that would end a value', () => {
   const filters = { ...NO_FILTERS, text: 'a=b,c\\d', kind: 'Pod', namespace: 'shop' }
   const span = spanOf({ fromMs: 0, toMs: 1_000 }, 5_000)
   assert.equal(

@@ -4,18 +4,18 @@ import { readRange, type TimeRange, writeRange } from './range.ts'
 export const VIEWS = ['overview', 'lanes', 'object', 'tail', 'sources', 'clusters'] as const
 export type View = (typeof VIEWS)[number]
 
-/** Empty texts filter nothing. */
+/** Empty strings do not filter. */
 export interface Filters {
-  /** Empty: the cluster of paths without a cluster. `*`: all clusters. */
+  /** Empty for the cluster of paths without a cluster; `*` for all clusters. */
   readonly cluster: string
   readonly namespace: string
-  /** Of the object that an event is about. */
+  /** Kind of the object that an event is about. */
   readonly kind: string
   readonly object: string
   readonly reason: string
   readonly type: string
   readonly controller: string
-  /** Contained in the note or the reason. */
+  /** Substring of the note or the reason. */
   readonly text: string
 }
 
@@ -24,9 +24,9 @@ export interface Query extends Filters {
   readonly range: TimeRange
   /** The object of the view `object`: `Pod/shop/web-0`, `Node/node-1`, or a uid. */
   readonly about: string
-  /** The order of lanes. Undefined: the newest first. */
+  /** Order of lanes. Undefined for newest first. */
   readonly sort?: LaneSort
-  /** The order of sources. Undefined: by count. */
+  /** Order of sources. Undefined for by count. */
   readonly order?: SourceOrder
 }
 
@@ -48,9 +48,9 @@ export const FILTERS: readonly FilterName[] = [
   'text',
 ]
 
-/** Names are no longer, and the server refuses longer texts. */
+/** Names are never longer, and the server rejects longer texts. */
 export const FILTER_LENGTH_MAX = 256
-/** A kind, a namespace and a name. */
+/** Fits a kind, a namespace and a name. */
 const ABOUT_LENGTH_MAX = 1_024
 
 export const NO_FILTERS: Filters = {
@@ -64,7 +64,7 @@ export const NO_FILTERS: Filters = {
   text: '',
 }
 
-/** Reads the query string of a URL. What it does not understand, it ignores. */
+/** Parses a URL's query string. Ignores what it does not understand. */
 export function readQuery(search: string): Query {
   const parameters = new URLSearchParams(search)
   const filters = Object.fromEntries(
@@ -83,7 +83,7 @@ export function readQuery(search: string): Query {
   }
 }
 
-/** The query string, without what is as by default. Begins with `?`, or is empty. */
+/** Returns the query string without parameters at their defaults. Begins with `?`, or is empty. */
 export function writeQuery(query: Query): string {
   const parameters = new URLSearchParams()
   if (query.view !== 'overview') parameters.set('view', query.view)
@@ -97,7 +97,7 @@ export function writeQuery(query: Query): string {
   return text === '' ? '' : `?${text}`
 }
 
-/** What is asked for, as one text: it is the same while only time passes. */
+/** The query as one string, which does not change while only time passes. */
 export function questionOf(query: Filters & Pick<Query, 'range'>): string {
   return JSON.stringify([FILTERS.map((name) => query[name]), query.range])
 }

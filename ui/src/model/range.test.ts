@@ -13,13 +13,13 @@ import { axisTime, spanText } from './times.ts'
 
 const hourMs = 3_600_000
 
-test('an input shows and reads the same time', () => {
+test('round-trips a time through an input', () => {
   const ms = Date.parse('2026-11-16T03:12:24Z')
   assert.equal(readInputTime(inputTime(ms)), ms)
   assert.ok(Number.isNaN(readInputTime('')))
 })
 
-test('a longer span contains the other one and ends at the latest now', () => {
+test('widens a span around the old one without passing now', () => {
   const span = { fromMs: 10 * hourMs, toMs: 12 * hourMs }
   const longer = (nowMs: number): object => zoomed(span, { factor: 3, nowMs })
   assert.deepEqual(longer(90 * hourMs), { fromMs: 8 * hourMs, toMs: 14 * hourMs })
@@ -27,7 +27,7 @@ test('a longer span contains the other one and ends at the latest now', () => {
   assert.deepEqual(longer(11 * hourMs), { fromMs: 6 * hourMs, toMs: 12 * hourMs })
 })
 
-test('a shorter span is around what the user points at', () => {
+test('narrows a span around the pointer', () => {
   const span = { fromMs: 0, toMs: 100_000 }
   assert.deepEqual(zoomed(span, { factor: 0.5, centreMs: 30_000, nowMs: 100_000 }), {
     fromMs: 5_000,
@@ -35,7 +35,7 @@ test('a shorter span is around what the user points at', () => {
   })
 })
 
-test('no zoom leaves what can be shown', () => {
+test('keeps every zoom within the displayable range', () => {
   const nowMs = Date.parse('2026-11-16T03:12:24Z')
   for (const factor of [0.5, 2]) {
     let range: Span = { fromMs: nowMs - hourMs, toMs: nowMs }
@@ -47,7 +47,7 @@ test('no zoom leaves what can be shown', () => {
   }
 })
 
-test('a link to any time is a range that can be shown', () => {
+test('turns a link to any time into a displayable range', () => {
   const read = (from: string, to: string): TimeRange => readRange(new URLSearchParams({ from, to }))
   const lengthOf = (range: TimeRange): number => ('last' in range ? 0 : range.toMs - range.fromMs)
   assert.deepEqual(read('-271821-04-20T00:00:00Z', '-271821-04-20T01:00:00Z'), {
@@ -64,7 +64,7 @@ test('a link to any time is a range that can be shown', () => {
   })
 })
 
-test('a span is said shortly', () => {
+test('formats a span briefly', () => {
   const at = (text: string): number => new Date(text).getTime()
   const span = (from: string, to: string): string => spanText({ fromMs: at(from), toMs: at(to) })
   assert.equal(span('2026-11-16T03:10', '2026-11-16T03:15'), '2026-11-16 03:10 to 03:15')
@@ -72,7 +72,7 @@ test('a span is said shortly', () => {
   assert.equal(span('2026-11-15T23:00', '2026-11-16T00:00'), '2026-11-15 23:00 to 2026-11-16 00:00')
 })
 
-test('an axis has days, minutes or seconds', () => {
+test('labels an axis in days, minutes or seconds', () => {
   const ms = new Date('2026-11-16T00:00:00').getTime()
   assert.equal(axisTime(ms, 48 * hourMs), '11-16')
   assert.equal(axisTime(ms + 90_000, 48 * hourMs), '00:01')

@@ -1,7 +1,7 @@
-/** The time range that is shown. */
+/** The displayed time range. */
 import { dayMs, hourMs, localTime, minuteMs, secondMs } from './times.ts'
 
-/** Until now, or between two times. Times are milliseconds since 1970. */
+/** A range that ends now, or one between two times in milliseconds since the epoch. */
 export type TimeRange =
   | { readonly last: Preset }
   | { readonly fromMs: number; readonly toMs: number }
@@ -32,12 +32,12 @@ export function spanOf(range: TimeRange, nowMs: number): Span {
 
 /** Shorter spans have nothing to show. */
 const SPAN_MS_MIN = secondMs
-/** Longer spans than that of any retention. */
+/** Exceeds every retention. */
 const SPAN_MS_MAX = 400 * dayMs
-/** Clocks of those who report events may be wrong. */
+/** Tolerance for the clocks of event sources. */
 const FUTURE_MS_MAX = dayMs
 
-/** The nearest span that can be shown: of what is too long, the end. */
+/** Returns the nearest span that can be shown; of a span that is too long, its end. */
 export function boundedSpan(span: Span, nowMs: number): Span {
   const toMs = Math.round(Math.min(nowMs + FUTURE_MS_MAX, Math.max(SPAN_MS_MIN, span.toMs)))
   const lengthMs = toMs - Math.max(0, Math.round(span.fromMs))
@@ -61,25 +61,25 @@ export function writeRange(range: TimeRange, parameters: URLSearchParams): void 
   parameters.set('to', new Date(range.toMs).toISOString())
 }
 
-/** For an input of type `datetime-local`: `2026-11-16T03:12:24` in the time zone of the browser. */
+/** Formats for a `datetime-local` input: `2026-11-16T03:12:24` in the browser's time zone. */
 export function inputTime(ms: number): string {
   return localTime(ms).replace(' ', 'T')
 }
 
-/** NaN for what is no time. */
+/** NaN if the text is not a time. */
 export function readInputTime(text: string): number {
   return new Date(text).getTime()
 }
 
 export interface ZoomOptions {
-  /** Above 1: a longer span. */
+  /** Values above 1 widen the span. */
   readonly factor: number
-  /** What stays in the middle, unless the span would end after now. */
+  /** Stays in the middle, unless the span would end in the future. */
   readonly centreMs?: number | undefined
   readonly nowMs: number
 }
 
-/** A span that is longer or shorter than another one. */
+/** Returns a longer or shorter span. */
 export function zoomed(
   { fromMs, toMs }: Span,
   { factor, centreMs = (fromMs + toMs) / 2, nowMs }: ZoomOptions,

@@ -10,14 +10,14 @@ test('delays double up to half a minute, and half of each is random', () => {
   assert.deepEqual(delays(1), [1_000, 2_000, 4_000, 16_000, 30_000, 30_000])
 })
 
-test('the server is not asked earlier than it wants', () => {
+test('never retries earlier than Retry-After', () => {
   const delay = (retryAfterSeconds: number, random: number): number =>
     retryDelayMs({ count: 1, retryAfterSeconds }, () => random)
   assert.deepEqual([delay(7, 0), delay(7, 1)], [7_000, 7_500])
   assert.equal(delay(86_400, 0), 120_000)
 })
 
-test('only errors that time does not mend are final', () => {
+test('treats only errors that a retry cannot fix as final', () => {
   assert.deepEqual(
     [0, 400, 401, 403, 404, 408, 410, 429, 500, 503, 504].filter(isFinal),
     [400, 401, 403, 404],

@@ -1,18 +1,18 @@
-/** When to ask again after a failure. */
+/** Decides when to retry after a failure. */
 
 const FIRST_MS = 1_000
 const MOST_MS = 30_000
-/** A server that asks for more is asked earlier all the same: a person is waiting. */
+/** Caps the server's Retry-After: a person is waiting. */
 const RETRY_AFTER_MS_MAX = 120_000
 
 export interface Failure {
-  /** Failures in a row, this one included. */
+  /** Consecutive failures, including this one. */
   readonly count: number
-  /** What the server asks for. */
+  /** The server's Retry-After. */
   readonly retryAfterSeconds?: number | undefined
 }
 
-/** Doubles with each failure; half of it is random, so that tabs do not all ask at once. */
+/** Doubles with each failure; half of it is random, so that tabs do not retry in lockstep. */
 export function retryDelayMs(
   { count, retryAfterSeconds }: Failure,
   random: () => number = Math.random,
@@ -23,7 +23,9 @@ export function retryDelayMs(
   return Math.round(Math.max(askedMs + (random() * stepMs) / 2, (stepMs * (1 + random())) / 2))
 }
 
-/** Whether the same request would fail again: the user or an administrator has to do something. */
+/**
+ * Whether the same request would fail again, until the user or an administrator changes something.
+ */
 export function isFinal(code: number): boolean {
   return code >= 400 && code < 500 && code !== 408 && code !== 410 && code !== 429
 }

@@ -1,7 +1,7 @@
 import type { Filters } from './query.ts'
 import type { Span } from './range.ts'
 
-/** The field label of each filter but the cluster and the namespace, which are in the path. */
+/** The field label of each filter, except cluster and namespace, which are in the path. */
 const LABELS = [
   ['kind', 'involvedObject.kind'],
   ['object', 'involvedObject.name'],
@@ -11,7 +11,10 @@ const LABELS = [
   ['text', 'text'],
 ] as const satisfies readonly (readonly [keyof Filters, string])[]
 
-/** A field selector for the filters and, if there is one, the span. Empty: selects everything. */
+/**
+ * Returns a field selector for the filters and the span, if there is one. Empty if it selects
+ * everything.
+ */
 export function fieldSelector(filters: Filters, span?: Partial<Span>): string {
   const terms = LABELS.filter(([name]) => filters[name] !== '').map(
     ([name, label]) => `${label}=${escaped(filters[name])}`,
@@ -21,7 +24,7 @@ export function fieldSelector(filters: Filters, span?: Partial<Span>): string {
   return terms.join(',')
 }
 
-/** In a field selector, a backslash takes the meaning from these. */
+/** Escapes the characters that have a meaning in a field selector. */
 export function escaped(value: string): string {
   return value.replaceAll(/[\\,=]/g, '\\$&')
 }

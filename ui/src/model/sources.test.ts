@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { hasRate, leadsTo, seriesName, sparklines, valueText, warningsText } from './sources.ts'
 
-test('a value leads to its events, an object to its story', () => {
+test('links a value to its events and an object to its story', () => {
   assert.deepEqual(leadsTo('controller', { controller: 'kubelet' }), {
     view: 'overview',
     controller: 'kubelet',
@@ -18,30 +18,30 @@ test('a value leads to its events, an object to its story', () => {
   assert.equal(leadsTo('user', { user: 'sam' }), undefined)
 })
 
-test('an object of all clusters has its cluster in histograms', () => {
+test('prefixes objects with their cluster when all clusters are shown', () => {
   assert.equal(seriesName('object', { object: 'Pod/shop/web-0' }), 'Pod/shop/web-0')
   assert.equal(seriesName('object', { object: 'Pod/a/b', cluster: 'eu' }), 'eu/Pod/a/b')
   assert.equal(seriesName('reason', { reason: 'Pulled' }), 'Pulled')
 })
 
-test('values without a name are told in words', () => {
+test('describes unnamed values in words', () => {
   assert.deepEqual(['', '_other', 'kubelet'].map(valueText), ['(none)', 'all others', 'kubelet'])
 })
 
-test('rates are of all namespaces, and not of objects', () => {
+test('has rates only for all namespaces, and not for objects', () => {
   assert.equal(hasRate('reason', { namespace: '' }), true)
   assert.equal(hasRate('reason', { namespace: 'shop' }), false)
   assert.equal(hasRate('object', { namespace: '' }), false)
 })
 
-test('the share of Warnings is told without a false 0 or 100', () => {
+test('rounds the share of Warnings to neither 0 nor 100', () => {
   assert.deepEqual(
     [warningsText(0, 5), warningsText(1, 900), warningsText(899, 900), warningsText(5, 5)],
     ['no Warnings', '1 % Warnings', '99 % Warnings', 'Warnings only'],
   )
 })
 
-test('a sparkline has a value for each bucket, and knows its peak', () => {
+test('has a value for each bucket, and the peak', () => {
   const found = sparklines([
     { fromMs: 0, counts: new Map([['a', 3]]) },
     { fromMs: 10, counts: new Map([['b', 1]]) },

@@ -1,25 +1,28 @@
-/** Who and what most events come from. */
+/** Ranks where events come from. */
 import { percentOf } from './numbers.ts'
 import type { Query } from './query.ts'
 
 export type SourceField = 'controller' | 'namespace' | 'reason' | 'object' | 'user'
 
-/** What the server calls all values that have no group of their own. */
+/** The server's name for all values without their own group. */
 export const OTHERS = '_other'
 
-/** The values for which rates are known: those that are written, in all namespaces. */
+/** The server knows rates only for fields of writes, and only across all namespaces. */
 export function hasRate(field: SourceField, { namespace }: Pick<Query, 'namespace'>): boolean {
   return field !== 'object' && namespace === ''
 }
 
-/** The name of a group in histograms by that field. Objects of all clusters begin with theirs. */
+/**
+ * The group's name in histograms by that field. With all clusters, objects are prefixed with
+ * theirs.
+ */
 export function seriesName(field: SourceField, values: Readonly<Record<string, string>>): string {
   const { cluster } = values
   const value = values[field] ?? ''
   return field === 'object' && cluster !== undefined ? `${cluster}/${value}` : value
 }
 
-/** Where a click on a value leads to; undefined for a value that cannot be selected. */
+/** Where a click on a value leads; undefined if the value cannot be selected. */
 export function leadsTo(
   field: SourceField,
   values: Readonly<Record<string, string>>,
@@ -43,7 +46,7 @@ export function leadsTo(
   }
 }
 
-/** Values as they are shown. */
+/** Formats a value. */
 export function valueText(value: string): string {
   if (value === '') return '(none)'
   return value === OTHERS ? 'all others' : value
@@ -63,13 +66,13 @@ interface TimedCounts {
 
 export interface SparkData {
   readonly values: readonly number[]
-  /** The bucket in which it was seen most. */
+  /** The bucket with the most occurrences. */
   readonly peak: { readonly fromMs: number; readonly count: number }
 }
 
 /**
- * How often each name was seen over time. Names that were seen are in the map; if others are missing
- * it may be that the server counted them together.
+ * Occurrences over time for each name. A missing name may have been counted with others by the
+ * server.
  */
 export function sparklines(buckets: readonly TimedCounts[]): ReadonlyMap<string, SparkData> {
   const names = new Set(buckets.flatMap(({ counts }) => [...counts.keys()]))

@@ -21,7 +21,7 @@ function namesIn({ entries }: TailBuffer): readonly string[] {
 const bounds = { rowsMax: 3, bytesMax: 1_000 }
 const at = { bytes: 10, nowMs: 0 }
 
-describe('the rows of a tail', () => {
+describe('rows of a tail', () => {
   test('are newest first, and the oldest drop off', () => {
     const buffer = new TailBuffer(bounds)
     for (const name of ['a', 'b', 'c']) buffer.take({ row: row(name), ...at })
@@ -58,7 +58,7 @@ describe('the rows of a tail', () => {
     assert.deepEqual(namesIn(buffer), ['d', 'c'])
   })
 
-  test('of a list are above the gap if they are new, and not repeated if they are known', () => {
+  test('from a list are added above the gap if new, and skipped if known', () => {
     const buffer = new TailBuffer({ rowsMax: 10, bytesMax: 100_000 })
     buffer.addListed([row('b'), row('a')], 0)
     buffer.addGap({ fromMs: 1, toMs: 2, isListed: false })
@@ -66,7 +66,7 @@ describe('the rows of a tail', () => {
     assert.deepEqual(namesIn(buffer), ['c', 'a', 'gap', 'b'])
   })
 
-  test('have one gap between them, however often history was lost', () => {
+  test('have a single gap between them, however often history was lost', () => {
     const buffer = new TailBuffer({ rowsMax: 10, bytesMax: 100_000 })
     buffer.take({ row: row('a'), ...at })
     buffer.addGap({ fromMs: 1, toMs: 2, isListed: true })
@@ -82,7 +82,7 @@ describe('the rows of a tail', () => {
     assert.equal(buffer.gapCount, 2)
   })
 
-  test('are counted with their types, each as often as it comes to the top', () => {
+  test('are counted by type each time they reach the top', () => {
     const buffer = new TailBuffer(bounds)
     const warning: EventRow = { ...row('a'), isWarning: true }
     buffer.take({ row: warning, ...at })
@@ -115,7 +115,7 @@ describe('the rows of a tail', () => {
   })
 })
 
-test('the rate is that of the last seconds', () => {
+test('averages the rate over the last seconds', () => {
   const meter = new RateMeter()
   for (let ms = 0; ms < 10_000; ms += 10) meter.count(ms)
   assert.equal(meter.perSecond(10_000), 100)
@@ -125,7 +125,7 @@ test('the rate is that of the last seconds', () => {
 
 const pace = { perSecond: 200, burst: 500, forWarnings: 100 }
 
-test('what cannot be read is counted, and some of the room is kept for Warnings', () => {
+test('counts what nobody can read, and reserves part of the burst for Warnings', () => {
   const reading = new ReadingPace(pace)
   const shown = { normal: 0, warning: 0 }
   for (let ms = 0; ms < 10_000; ms++) {
@@ -143,7 +143,7 @@ test('what cannot be read is counted, and some of the room is kept for Warnings'
   assert.equal(reading.unshown, undefined)
 })
 
-test('200 events a second and a burst of 400 are all shown', () => {
+test('shows all of 200 events a second and a burst of 400', () => {
   const reading = new ReadingPace(pace)
   for (let n = 0; n < 400; n++) assert.equal(reading.isShown(false, 0), true)
   for (let ms = 0; ms < 60_000; ms += 5) assert.equal(reading.isShown(false, ms), ms >= 5, `${ms}`)

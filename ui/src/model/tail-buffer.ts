@@ -1,4 +1,4 @@
-/** The newest events of a live view, in the order of their arrival. */
+/** The newest events of a live view, in order of arrival. */
 import { type EventRow, sizeOf } from './event-row.ts'
 import { isNewer } from './numbers.ts'
 
@@ -8,20 +8,20 @@ export interface TailRow {
   readonly kind: 'row'
   readonly key: string
   readonly row: EventRow
-  /** When it came, by the clock of the page. */
+  /** Arrival time by the page's clock. */
   readonly arrivedMs: number
-  /** It had been seen before and was seen again. */
+  /** Whether the event recurred since it entered the buffer. */
   readonly isRepeated: boolean
   readonly bytes: number
 }
 
-/** The server no longer has the changes between these times. */
+/** A period whose changes the server no longer has. */
 export interface TailGap {
   readonly kind: 'gap'
   readonly key: string
   readonly fromMs: number
   readonly toMs: number
-  /** Whether a list has returned every event of that time that still exists. */
+  /** Whether a list has returned every event of that period that still exists. */
   readonly isListed: boolean
 }
 
@@ -36,7 +36,7 @@ export interface Arrival {
   readonly nowMs: number
 }
 
-/** Rows that came to the top, also those that have dropped off since. */
+/** Counts rows that reached the top, including rows that have dropped off since. */
 export interface Arrived {
   readonly events: number
   readonly warnings: number
@@ -44,27 +44,29 @@ export interface Arrived {
 
 export class TailBuffer {
   readonly #bounds: TailBounds
-  /** From the oldest arrival to the newest. */
+  /** Oldest arrival first. */
   readonly #entries = new Map<string, TailEntry>()
   #bytes = 0
   #shown: readonly TailEntry[] | undefined
   arrived: Arrived = { events: 0, warnings: 0 }
-  /** Gaps so far, also those that have dropped off. */
+  /** Number of gaps, including those that have dropped off. */
   gapCount = 0
-  /** Whether older rows had to make room. */
+  /** Whether entries have dropped off. */
   hasDropped = false
 
   constructor(bounds: TailBounds) {
     this.#bounds = bounds
   }
 
-  /** Newest first. The same array until something changes. */
+  /** Newest first. The array stays the same until something changes. */
   get entries(): readonly TailEntry[] {
     this.#shown ??= [...this.#entries.values()].reverse()
     return this.#shown
   }
 
-  /** A change of an event. Seen again, it moves to the top; changed otherwise, it stays. */
+  /**
+   * Applies a change. New and recurring events go to the top; other changes stay in place.
+   */
   take({ row, bytes, nowMs }: Arrival): void {
     const before = this.#entries.get(row.key)
     const known = before?.kind === 'row' ? before : undefined
@@ -85,7 +87,7 @@ export class TailBuffer {
     this.#put(entry)
   }
 
-  /** Rows of a list, newest first: those that are newer than what is known of them. */
+  /** Adds listed rows, given newest first, except those held at the same or a newer version. */
   addListed(rows: readonly EventRow[], nowMs: number): void {
     for (const row of rows.toReversed()) {
       const known = this.#entries.get(row.key)
@@ -95,7 +97,7 @@ export class TailBuffer {
     }
   }
 
-  /** Above everything. Without a row in between, it is one gap with the one before. */
+  /** Adds a gap at the top. Merges it with the previous gap if no row is between them. */
   addGap(gap: Pick<TailGap, 'fromMs' | 'toMs' | 'isListed'>): void {
     const newest = this.entries[0]
     if (newest?.kind !== 'gap') {
@@ -128,7 +130,7 @@ function isSeenAgain(before: EventRow, after: EventRow): boolean {
   return after.count > before.count || after.lastMs > before.lastMs
 }
 
-/** A gap counts as a short event. */
+/** Nominal size of a gap. */
 const GAP_BYTES = 256
 
 function bytesOf(entry: TailEntry | undefined): number {

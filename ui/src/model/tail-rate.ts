@@ -1,12 +1,12 @@
-/** How fast events arrive, and how many of them a person can read. */
+/** Measures how fast events arrive, and limits them to what a person can read. */
 
 const SECOND_MS = 1_000
-/** The rate is that of the last seconds. */
+/** The rate is averaged over this time. */
 const WINDOW_SECONDS = 5
 
-/** Events a second, over the last seconds. */
+/** Events per second, averaged over the last seconds. */
 export class RateMeter {
-  /** By second, modulo the window. */
+  /** Indexed by second modulo the window. */
   readonly #counts = new Array<number>(WINDOW_SECONDS + 1).fill(0)
   #second = 0
 
@@ -16,7 +16,7 @@ export class RateMeter {
     this.#counts[slot] = (this.#counts[slot] ?? 0) + 1
   }
 
-  /** Of whole seconds: the current one is not over yet. */
+  /** Counts whole seconds only: the current one is not over yet. */
   perSecond(nowMs: number): number {
     this.#advance(nowMs)
     const slot = this.#second % this.#counts.length
@@ -32,26 +32,28 @@ export class RateMeter {
   }
 }
 
-/** Events that are not shown: they arrived faster than a person can read, or are too long. */
+/**
+ * Events that were not shown because they arrived faster than a person can read or were too long.
+ */
 export interface Unshown {
   readonly normal: number
   readonly warning: number
-  /** Of these nobody knows the type. */
+  /** The type of these is unknown. */
   readonly tooLong: number
   readonly fromMs: number
   readonly toMs: number
 }
 
 export interface PaceBounds {
-  /** As long as no more arrive, all are shown. */
+  /** All events are shown up to this rate. */
   readonly perSecond: number
-  /** So many at once can be shown after a quiet time. */
+  /** Number of events that can be shown at once after a quiet period. */
   readonly burst: number
-  /** Of these, so many are kept for Warnings. */
+  /** Part of the burst that is reserved for Warnings. */
   readonly forWarnings: number
 }
 
-/** Lets through as many events as can be shown, and counts the others. */
+/** Admits as many events as can be shown, and counts the others. */
 export class ReadingPace {
   readonly #bounds: PaceBounds
   #left: number

@@ -1,4 +1,4 @@
-/** Times and durations as texts. */
+/** Formats times and durations. */
 
 export const secondMs = 1_000
 export const minuteMs: number = 60 * secondMs
@@ -6,7 +6,7 @@ export const hourMs: number = 60 * minuteMs
 export const dayMs: number = 24 * hourMs
 const yearMs = 365 * dayMs
 
-/** A duration as kubectl prints it in a column LAST SEEN: `8s`, `2m30s`, `47m`, `3h5m`, `2d`. */
+/** Formats a duration as in kubectl's LAST SEEN column: `8s`, `2m30s`, `47m`, `3h5m`, `2d`. */
 export function humanDuration(ms: number): string {
   if (ms < 0) return '0s'
   if (ms < 2 * minuteMs) return `${Math.floor(ms / secondMs)}s`
@@ -20,14 +20,14 @@ export function humanDuration(ms: number): string {
   return `${Math.floor(ms / yearMs)}y`
 }
 
-/** How long ago; `in 3h` for what a wrong clock has put into the future. */
+/** Formats how long ago a time is; `in 3h` if a wrong clock has put it into the future. */
 export function age(ms: number, nowMs: number): string {
   return ms - nowMs < secondMs ? humanDuration(nowMs - ms) : `in ${humanDuration(ms - nowMs)}`
 }
 
 type Unit = readonly [ms: number, name: string]
 
-/** Two units, without the second one where it is zero. */
+/** Two units, without the second one if it is zero. */
 function pair(ms: number, [largeMs, large]: Unit, [smallMs, small]: Unit): string {
   const rest = Math.floor((ms % largeMs) / smallMs)
   return `${Math.floor(ms / largeMs)}${large}${rest === 0 ? '' : `${rest}${small}`}`
@@ -40,7 +40,7 @@ const LONG_UNITS: readonly Unit[] = [
   [secondMs, 's'],
 ]
 
-/** A duration in a sentence, rounded down: `3 h 12 min`, `2 d`, `45 s`. */
+/** Formats a duration for a sentence, rounded down: `3 h 12 min`, `2 d`, `45 s`. */
 export function longDuration(ms: number): string {
   const at = LONG_UNITS.findIndex(([unitMs]) => ms >= unitMs)
   if (at === -1) return '0 s'
@@ -51,20 +51,20 @@ export function longDuration(ms: number): string {
   return texts.filter((text) => text !== '').join(' ')
 }
 
-/** The time of an answer. Undefined where there is none, or it is no time. */
+/** Parses a time from a response. Undefined if it is missing or invalid. */
 export function timeOf(text: string | null | undefined): number | undefined {
   const ms = Date.parse(text ?? '')
   return Number.isNaN(ms) ? undefined : ms
 }
 
-/** `2026-11-16 03:12:24` in the time zone of the browser. */
+/** `2026-11-16 03:12:24` in the browser's time zone. */
 export function localTime(ms: number): string {
   const date = new Date(ms)
   const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-')
   return `${day} ${[date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':')}`
 }
 
-/** `03:12:24` in the time zone of the browser; with the day if that is not the day of `nowMs`. */
+/** `03:12:24` in the browser's time zone, with the day if that is not the day of `nowMs`. */
 export function clockTime(ms: number, nowMs: number): string {
   const time = localTime(ms)
   const [day, clock = ''] = time.split(' ')
@@ -76,24 +76,24 @@ export function utcTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }
 
-/** `03:12`, with the day in front unless it is today's; in the time zone of the browser. */
+/** `03:12` in the browser's time zone, with the day in front unless it is today. */
 export function shortTime(ms: number, nowMs: number): string {
   const [day = '', time = ''] = localTime(ms).split(' ')
   const minutes = time.slice(0, 5)
   return day === localTime(nowMs).split(' ')[0] ? minutes : `${day} ${minutes}`
 }
 
-/** How far the time zone of the browser is ahead of UTC then. */
+/** How far the browser's time zone is ahead of UTC at that time. */
 export function zoneAt(ms: number): number {
   return -new Date(ms).getTimezoneOffset() * minuteMs
 }
 
-/** The time at which clocks show this. The offset is that of the time itself, not of the text. */
+/** The time at which clocks show this. The offset is taken at the returned time. */
 export function timeOfWall(wallMs: number, zone: (ms: number) => number): number {
   return wallMs - zone(wallMs - zone(wallMs))
 }
 
-/** Whole parts of a day, by which an axis of time is divided. */
+/** Divisors of a day, as steps of a time axis. */
 export const STEPS_OF_DAY_MS: readonly number[] = [
   ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * secondMs),
   ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * minuteMs),
@@ -101,8 +101,8 @@ export const STEPS_OF_DAY_MS: readonly number[] = [
 ]
 
 /**
- * `2026-11-16 03:10 to 03:15`, in the time zone of the browser; with seconds where they are not 0,
- * and with the offsets from UTC where the clock was changed in between.
+ * `2026-11-16 03:10 to 03:15` in the browser's time zone; with seconds where they are not 0, and
+ * with UTC offsets if the clock changed in between.
  */
 export function spanText({
   fromMs,
@@ -127,7 +127,7 @@ function offsetText(ms: number): string {
   return ` ${zoneAt(ms) < 0 ? '-' : '+'}${text}`
 }
 
-/** For an axis that is so long: `03:10`, `03:10:15`, or the day at midnight. */
+/** Formats a label for an axis of this length: `03:10`, `03:10:15`, or the day at midnight. */
 export function axisTime(ms: number, rangeMs: number): string {
   const [day = '', time = ''] = localTime(ms).split(' ')
   if (rangeMs > dayMs && time === '00:00:00') return day.slice(5)

@@ -41,11 +41,11 @@ describe('visible', () => {
     test(what, () => assert.equal(visible(text), shown))
   }
 
-  test('shows what is shown as it is', () => {
+  test('leaves visible text unchanged', () => {
     for (const [, , shown] of SHOWN) assert.equal(visible(shown), shown)
   })
 
-  test('takes time in proportion to the length', () => {
+  test('takes linear time', () => {
     const text = '\u200d\u202e'.repeat(50_000)
     const began = performance.now()
     assert.equal(visible(text).length, text.length * 8)
@@ -53,6 +53,6 @@ describe('visible', () => {
   })
 })
 
-test('isolated: nothing of the text ends the isolation', () => {
+test('does not let the text end its isolation', () => {
   assert.equal(isolated('a\u2069\u202eb'), '\u2068a[U+2069][U+202E]b\u2069')
 })

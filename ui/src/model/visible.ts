@@ -15,23 +15,23 @@
 
 const JOINED = '(?![\\u0000-\\u007f])[\\p{L}\\p{M}\\p{S}]'
 
-/** Tibetan and Hebrew texts have up to this many marks on one letter. */
+/** Tibetan and Hebrew text has up to this many marks on one letter. */
 const MARKS_MAX = 8
 
 const INVISIBLE = new RegExp(
   [
-    // Controls but tab and line feed, which are white space.
+    // Control characters except tab and line feed, which are white space.
     '[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f]',
-    // Direction: marks, embeddings, overrides, isolates.
+    // Direction marks, embeddings, overrides and isolates.
     '[\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u206f]',
-    // No width, or blank where a letter should be; line separators of Unicode; tags.
+    // Zero-width characters, blanks in place of letters, Unicode line separators, and tags.
     '[\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e\\u200b\\u2028\\u2029\\u2060-\\u2065\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb]',
     '[\\u{e0000}-\\u{e0fff}]',
-    // Joiners, unless they join what is not ASCII: emoji and some scripts need those.
+    // Joiners, except between non-ASCII characters: emoji and some scripts need them.
     `(?<!${JOINED})[\\u200c\\u200d]|[\\u200c\\u200d](?!${JOINED})`,
-    // Marks on top of more marks than any script has: they cover lines above and below.
+    // More combining marks than any script uses: they would cover the lines above and below.
     `(?<=\\p{M}{${MARKS_MAX}})\\p{M}`,
-    // Halves of pairs, which are no characters.
+    // Lone surrogates.
     '[\\ud800-\\udfff]',
   ].join('|'),
   'gu',
@@ -40,12 +40,12 @@ const INVISIBLE = new RegExp(
 const PICTURES = 0x2400
 const DELETE = 0x7f
 
-/** The text with everything in it made visible. */
+/** Returns the text with all invisible characters written out. */
 export function visible(text: string): string {
   return text.replaceAll('\r\n', '\n').replaceAll(INVISIBLE, written)
 }
 
-/** `␛` for the controls that have a picture, `[U+202E]` for others. */
+/** `␛` for control characters that have a picture, `[U+202E]` for others. */
 function written(character: string): string {
   const code = character.codePointAt(0) ?? 0
   if (code < 0x20) return String.fromCharCode(PICTURES + code)
@@ -53,7 +53,10 @@ function written(character: string): string {
   return `[U+${code.toString(16).toUpperCase().padStart(4, '0')}]`
 }
 
-/** For texts without markup, such as tooltips and labels: the value cannot reorder what is around it. */
+/**
+ * Wraps a value for texts without markup, such as tooltips and labels, so that it cannot reorder
+ * its surroundings.
+ */
 export function isolated(text: string): string {
   return `\u2068${visible(text)}\u2069`
 }

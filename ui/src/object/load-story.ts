@@ -9,16 +9,16 @@ import type { EventRow, ObjectName } from '../model/event-row.ts'
 import { NO_FILTERS } from '../model/query.ts'
 import { type StoryEntry, storyOf } from './story.ts'
 
-/** The newest ones, where an object has more. */
+/** Maximum number of rows; the newest ones if an object has more. */
 const STORY_ROWS_MAX = 2_000
 
 export interface Story {
   readonly entries: readonly StoryEntry[]
-  /** Older events exist that are not loaded. */
+  /** True if older events exist that were not loaded. */
   readonly hasMore: boolean
-  /** What is not there because the user may not read it; empty for nothing. */
+  /** Says what is missing because the user may not read it; empty if nothing is. */
   readonly lack: string
-  /** What was asked, for commands that print the same. */
+  /** The requests made, for commands that print the same. */
   readonly queries: readonly EventQuery[]
   readonly bases: readonly Basis[]
 }
@@ -26,7 +26,7 @@ export interface Story {
 export interface StoryOptions {
   readonly about: ObjectName
   readonly cluster: string
-  /** Where to look if the user may not read all namespaces; may be empty. */
+  /** Fallback namespace if the user may not read all namespaces; may be empty. */
   readonly namespace: string
   readonly signal: AbortSignal
 }
@@ -38,7 +38,7 @@ export async function loadStory(client: ApiClient, options: StoryOptions): Promi
     loadWhereAllowed(client, eventsAbout(about), options),
     elsewhere === undefined ? NO_PART : loadOthers(client, elsewhere, options),
   ])
-  // Where one list ends, the other one alone would tell a story with holes.
+  // Beyond the end of one list, the other one alone would make a story with gaps.
   const cutMs = Math.max(cutOf(main), cutOf(others))
   const rows = [...main.rows, ...others.rows].filter(({ lastMs }) => lastMs >= cutMs)
   return {
@@ -52,14 +52,14 @@ export async function loadStory(client: ApiClient, options: StoryOptions): Promi
 
 type Part = Omit<Story, 'entries'> & { readonly rows: readonly EventRow[] }
 
-/** Events from before this time are not all loaded. */
+/** Events before this time were not all loaded. */
 function cutOf({ hasMore, rows }: Part): number {
   return hasMore ? (rows.at(-1)?.lastMs ?? 0) : Number.NEGATIVE_INFINITY
 }
 
 const NO_PART: Part = { rows: [], hasMore: false, lack: '', queries: [], bases: [] }
 
-/** Events of all namespaces or, if only these are permitted, of the namespace of the filters. */
+/** Loads events of all namespaces or, if that is forbidden, of the filters' namespace. */
 async function loadWhereAllowed(
   client: ApiClient,
   question: AboutQuestion,
@@ -78,7 +78,7 @@ async function loadWhereAllowed(
   }
 }
 
-/** Who may read one namespace only sees the events of that one. */
+/** A user who may read only one namespace sees only that namespace's events. */
 async function loadOthers(
   client: ApiClient,
   question: AboutQuestion,

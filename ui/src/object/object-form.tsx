@@ -3,7 +3,7 @@ import { readAbout, writeAbout } from '../model/about.ts'
 import { FILTER_LENGTH_MAX } from '../model/query.ts'
 import { usePage } from '../parts/page.ts'
 
-/** Opens any object, by its kind, namespace and name. It need not exist any more. */
+/** Opens any object by kind, namespace and name, even one that no longer exists. */
 export function ObjectForm(): JSX.Element {
   const { query, change } = usePage()
   const { kind, namespace, name } = readAbout(query.about)

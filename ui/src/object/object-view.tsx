@@ -16,7 +16,7 @@ import { ObjectForm } from './object-form.tsx'
 import { type Individual, individualsOf } from './story.ts'
 import { StoryList } from './story-list.tsx'
 
-/** Everything that mentions one object, which may be gone. */
+/** Shows everything that mentions one object, even one that no longer exists. */
 export function ObjectView(): JSX.Element {
   const { query } = usePage()
   return (
@@ -54,7 +54,8 @@ function ObjectStory(): JSX.Element {
       {isLoading && data === undefined && <p role="status">Loading…</p>}
       {isEmpty && (
         <EmptyPanel title="No event mentions this object">
-          Names are case sensitive. Events are kept for a time only: the footer says how far back.
+          Names are case-sensitive. Events are kept for a limited time: the footer says how far
+          back.
         </EmptyPanel>
       )}
       {data !== undefined && <StoryBody about={about} story={data} />}
@@ -138,7 +139,7 @@ function StoryBody({
   )
 }
 
-/** Objects that had the same name one after the other, such as the pods of a StatefulSet. */
+/** Objects that successively had the same name, such as the pods of a StatefulSet. */
 function Individuals({
   about,
   individuals,

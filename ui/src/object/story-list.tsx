@@ -8,7 +8,7 @@ import { PlainText } from '../parts/plain-text.tsx'
 import { TypeMark } from '../parts/type-mark.tsx'
 import type { StoryEntry } from './story.ts'
 
-/** What happened to an object, the oldest event first. */
+/** What happened to an object, oldest event first. */
 export function StoryList({ entries }: { readonly entries: readonly StoryEntry[] }): JSX.Element {
   return (
     <ol class="story" aria-label="Events, oldest first">
@@ -56,7 +56,7 @@ function Entry({ entry }: { readonly entry: StoryEntry }): JSX.Element {
   )
 }
 
-/** The other object of the event, if there is one. */
+/** The event's other object, if there is one. */
 function Other({ entry: { mention, row } }: { readonly entry: StoryEntry }): JSX.Element | null {
   const { role, other } = mention
   if (other === undefined) return null
@@ -68,7 +68,7 @@ function Other({ entry: { mention, row } }: { readonly entry: StoryEntry }): JSX
   )
 }
 
-/** Longer notes are shown in part first. A note that fits in a few lines is never cut. */
+/** Longer notes are truncated at first. A note that fits in a few lines is never truncated. */
 const NOTE_LONG = 1_200
 const NOTE_SHOWN = 800
 

@@ -20,7 +20,7 @@ function row(name: string, minutes: number, { uid = '', overMinutes = 0 } = {}):
 
 const about = readAbout('Pod/shop/web-0')
 
-test('a story begins with the oldest event, and has each once', () => {
+test('starts with the oldest event, and contains each once', () => {
   const story = storyOf([row('b', 5), row('a', 1), row('b', 5)], about)
   assert.deepEqual(
     story.map(({ row: { name }, isNewDay }) => [name, isNewDay]),
@@ -31,7 +31,7 @@ test('a story begins with the oldest event, and has each once', () => {
   )
 })
 
-test('only a time in which nothing was seen is a gap', () => {
+test('reports a gap only where nothing was seen', () => {
   const rows = [row('a', 0), row('b', 60), row('c', 200, { overMinutes: 150 }), row('d', 203)]
   assert.deepEqual(
     storyOf(rows, about).map(({ gapMs }) => gapMs / minuteMs),
@@ -39,7 +39,7 @@ test('only a time in which nothing was seen is a gap', () => {
   )
 })
 
-test('another object of the same name is told apart by its uid', () => {
+test('distinguishes objects of the same name by uid', () => {
   const rows = [
     ...[row('a', 0, { uid: '1' }), row('b', 1), row('c', 2, { uid: '2' })],
     ...[row('d', 3, { uid: '1' }), row('e', 4, { uid: '1' })],
@@ -58,6 +58,6 @@ test('another object of the same name is told apart by its uid', () => {
   )
 })
 
-test('events that mention only another object are left out', () => {
+test('omits events that mention only another object', () => {
   assert.deepEqual(storyOf([row('a', 0)], readAbout('Pod/other/web-0')), [])
 })

@@ -1,22 +1,22 @@
-/** The events of an object as a story: what separates one from the one before. */
+/** Orders the events of an object as a story, and computes what separates one from the previous. */
 import { type Mention, mentionOf } from '../model/about.ts'
 import type { EventRow, ObjectName } from '../model/event-row.ts'
 
 export interface StoryEntry {
   readonly row: EventRow
   readonly mention: Mention
-  /** Whether it is the first one of its day, in the time zone of the browser. */
+  /** Whether it is the first of its day, in the browser's time zone. */
   readonly isNewDay: boolean
-  /** How long nothing had been seen; 0 for a time that is not worth a mention. */
+  /** Time since the previous event; 0 if it is too short to mention. */
   readonly gapMs: number
-  /** The uid of an object of the same name that the story goes on with; else empty. */
+  /** The uid of another object of the same name with which the story continues; otherwise empty. */
   readonly otherUid: string
 }
 
-/** Shorter pauses are seen from the times. */
+/** Shorter pauses are apparent from the times. */
 const GAP_MS = 5 * 60_000
 
-/** Sorted by when events were last seen, as the server sorts. Each event is there once. */
+/** Sorted by last seen, like the server's lists, without duplicates. */
 export function storyOf(rows: readonly EventRow[], about: ObjectName): readonly StoryEntry[] {
   const unique = [...new Map(rows.map((row) => [row.key, row])).values()]
   const sorted = unique.sort((a, b) => a.lastMs - b.lastMs || (a.key < b.key ? -1 : 1))
@@ -49,7 +49,7 @@ export function dayOf(ms: number): string {
   return new Date(ms).toDateString()
 }
 
-/** The objects of the story that have a uid, in the order of their first events. */
+/** The objects of the story that have a uid, ordered by their first event. */
 export interface Individual {
   readonly uid: string
   readonly events: number

@@ -10,13 +10,13 @@ export interface PlotOptions {
   readonly colours: Colours
   readonly width: number
   readonly height: number
-  /** The bar under the pointer; undefined when there is none. */
+  /** Called with the bar under the pointer, or undefined. */
   readonly onPoint: (index: number | undefined) => void
   readonly onBrush: (from: number, to: number) => void
   readonly onZoomOut: () => void
 }
 
-/** Shorter movements of the pointer are clicks. */
+/** Shorter pointer movements are clicks. */
 const BRUSH_PX_MIN = 5
 const FONT = '12px system-ui, "DejaVu Sans", sans-serif'
 
@@ -48,7 +48,7 @@ function plotOptions(options: PlotOptions): UPlot.Options {
       y: { range: (_plot, _min, max): UPlot.Range.MinMax => [0, Math.max(1, max) * 1.05] },
     },
     axes: axesOf(colours, plan),
-    // The totals, and the Normals over them: what remains visible are the Warnings.
+    // Totals are drawn first and Normals over them, so the visible rest are the Warnings.
     series: [{}, series(colours.warning), series(colours.normal)],
     cursor: {
       y: false,
@@ -110,7 +110,7 @@ function shortCount(count: number): string {
   return count.toLocaleString('en', { notation: 'compact' })
 }
 
-/** Marks bars for the keyboard, as the pointer does. */
+/** Highlights bars for the keyboard like the pointer does. */
 export function markBars(plot: UPlot, { plan }: Bars, from: number, to: number): void {
   const edges = ({ fromMs, toMs }: Span): readonly [number, number] => [
     plot.valToPos(fromMs, 'x'),

@@ -17,13 +17,15 @@ export interface HistogramProps {
   readonly isLoading: boolean
   readonly hasFailed: boolean
   readonly onZoom: (span: Span) => void
-  /** Undefined when there is nothing to go back to. */
+  /** Undefined if there is nothing to go back to. */
   readonly onZoomOut: (() => void) | undefined
 }
 
 const HEIGHT_PX = 132
 
-/** How often events were seen in each part of the range. A brush chooses a shorter range. */
+/**
+ * Shows how often events were seen in each part of the range. Brushing it selects a shorter range.
+ */
 export function Histogram(props: HistogramProps): JSX.Element {
   const { bars, isLoading, hasFailed, onZoom, onZoomOut } = props
   const [pointed, setPointed] = useState<number | undefined>(undefined)
@@ -57,7 +59,7 @@ export function Histogram(props: HistogramProps): JSX.Element {
   )
 }
 
-/** What the chart says, in words. */
+/** The chart's content in words. */
 function readout(bars: Bars, index: number | undefined): string {
   const { plan, normal, warnings } = bars
   if (index !== undefined && index >= 0 && index < plan.count) {
@@ -77,7 +79,7 @@ interface ChartProps extends Omit<HistogramProps, 'isLoading' | 'hasFailed'> {
   readonly onPoint: (index: number | undefined) => void
 }
 
-/** A slider for the keyboard: its value is a bar. */
+/** A slider for the keyboard, whose value is a bar. */
 function Chart({ bars, pointed, onPoint, onZoom, onZoomOut }: ChartProps): JSX.Element {
   const [isBrushing, setIsBrushing] = useState(false)
   useHold(isBrushing)
@@ -127,7 +129,7 @@ function Chart({ bars, pointed, onPoint, onZoom, onZoomOut }: ChartProps): JSX.E
   )
 }
 
-/** The bar that a key leads to; the first key shows where the keyboard is. */
+/** Returns the bar that a key moves to. The first key press only shows the current position. */
 function moved(key: string, at: number, last: number, isFirst: boolean): number | undefined {
   switch (key) {
     case 'ArrowLeft':
@@ -143,7 +145,7 @@ function moved(key: string, at: number, last: number, isFirst: boolean): number 
   }
 }
 
-/** Keeps a plot of the bars in an element, as wide as this is. */
+/** Renders a plot of the bars into an element, at the element's width. */
 function usePlot({ bars, onPoint, onZoom, onZoomOut }: Omit<ChartProps, 'pointed'>): {
   readonly root: { current: HTMLDivElement | null }
   readonly plot: { readonly current: UPlot | undefined }

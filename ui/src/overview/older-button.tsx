@@ -3,10 +3,10 @@ import { useEffect, useRef } from 'preact/hooks'
 import { ErrorPanel } from '../parts/panels.tsx'
 import type { NewestEvents } from './use-newest-events.ts'
 
-/** How near the end of the list must be to load what follows. */
+/** Distance from the end of the list at which the next page loads. */
 const NEAR = '600px'
 
-/** Leads to older events: when it is pressed, or when the user scrolls near it. */
+/** Loads older events when it is pressed, or when the user scrolls near it. */
 export function OlderButton({ events }: { readonly events: NewestEvents }): JSX.Element | null {
   const button = useRef<HTMLButtonElement>(null)
   const { rows = [], hasOlder, isFull, isLoading, isLoadingOlder, olderError, loadOlder } = events
@@ -14,11 +14,11 @@ export function OlderButton({ events }: { readonly events: NewestEvents }): JSX.
   latest.current = loadOlder
   useEffect(() => {
     const element = button.current
-    // A failure is not repeated until the user asks for it.
+    // After a failure, only the user retries.
     if (element === null || isLoading || isLoadingOlder || olderError !== undefined) return
     const observer = new IntersectionObserver(
       (entries) => {
-        // A short list shows the button at once; whoever has scrolled wants more.
+        // The button of a short list is visible at once, so only scrolling means that the user wants more.
         if (entries.some((entry) => entry.isIntersecting) && window.scrollY > 0) latest.current()
       },
       { rootMargin: NEAR },

@@ -17,16 +17,16 @@ import { useBars } from './use-bars.ts'
 import { type NewestEvents, useNewestEvents } from './use-newest-events.ts'
 import { useZoom } from './use-zoom.ts'
 
-/** When something happened, and what. */
+/** Shows when something happened, and what. */
 export function OverviewView(): JSX.Element {
   const { query, refresh, nowMs, announce } = usePage()
   const bars = useBars()
   const events = useNewestEvents()
   const { zoomIn, zoomOut } = useZoom()
   const { rows, isLoading } = events
-  // Who may read events may not be allowed to count them.
+  // A user who may read events is not necessarily allowed to count them.
   const isUncounted = bars.error?.code === 403
-  // What is wrong is said once, of the list; the histogram may fail alone.
+  // List errors are shown once; a histogram error is shown separately.
   const error = events.error ?? (isUncounted ? undefined : bars.error)
   const isBusy = isLoading || bars.isLoading
   useEffect(() => {
@@ -79,14 +79,14 @@ function listedText(count: number): string {
 
 interface EventsProps {
   readonly events: NewestEvents
-  /** An error is shown: that there is nothing would contradict it. */
+  /** True if an error is shown, which "no events" would contradict. */
   readonly hasFailed: boolean
 }
 
 function Events({ events, hasFailed }: EventsProps): JSX.Element | null {
   const { rows, isLoading, error, isFurther } = events
   const [isAnyOpen, setIsAnyOpen] = useState(false)
-  // A refresh would move what the user reads.
+  // A refresh would move the rows that the user is reading.
   useHold(isAnyOpen || isFurther)
   useHold(useIsScrolled())
   if (rows === undefined) {
@@ -120,7 +120,7 @@ function NoEvents(): JSX.Element {
   )
 }
 
-/** Further than the beginning of the list. */
+/** Scroll position beyond which the user has left the top of the list. */
 const SCROLLED_PX = 300
 
 function useIsScrolled(): boolean {

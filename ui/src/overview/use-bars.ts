@@ -16,7 +16,10 @@ import { type Loaded, useLoad } from '../parts/use-load.ts'
 
 const NARROW_PX = 700
 
-/** The histogram of the range. It has all types, so that Warnings are counted whatever is chosen. */
+/**
+ * The histogram of the range. It contains all types, so that Warnings are counted whichever type is
+ * selected.
+ */
 export function useBars(): Loaded<Bars> & { readonly basis: Basis | undefined } {
   const { client, query, nowMs, foundWarnings } = usePage()
   const filters = { ...query, type: '' }

@@ -1,6 +1,7 @@
 /**
- * The newest events, and older ones page by page. All pages are of one state of the server, as long
- * as it keeps that: a user who returns after a minute continues behind the last row that is shown.
+ * The newest events, and older ones page by page. All pages show one state of the server for as
+ * long as it retains that state: a user who returns after a minute continues after the last row
+ * shown.
  */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Basis } from '../api/answer.ts'
@@ -13,10 +14,10 @@ import { spanOf } from '../model/range.ts'
 import { usePage } from '../parts/page.ts'
 import { type Loaded, useLoad } from '../parts/use-load.ts'
 
-/** Few, to be fast. */
+/** Small, so that the first page is fast. */
 const FIRST_ROWS = 100
 const OLDER_ROWS = 250
-/** More rows make the page slow; and nobody reads them. */
+/** More rows would make the page slow, and nobody reads them. */
 const ROWS_MAX = 2_000
 
 export interface NewestEvents extends Omit<Loaded<unknown>, 'data'> {
@@ -24,22 +25,22 @@ export interface NewestEvents extends Omit<Loaded<unknown>, 'data'> {
   readonly rows: readonly EventRow[] | undefined
   readonly basis: Basis | undefined
   readonly hasOlder: boolean
-  /** No further pages are loaded: they would make the page slow, or the tab large. */
+  /** True if no further pages are loaded because they would make the page slow or the tab large. */
   readonly isFull: boolean
-  /** Rows of further pages are shown. */
+  /** Whether rows of further pages are shown. */
   readonly isFurther: boolean
   readonly isLoadingOlder: boolean
   readonly olderError: ApiError | undefined
   readonly loadOlder: () => void
 }
 
-/** A first page, with what was asked for: the pages behind it are of the same question. */
+/** The first page with its query: later pages belong to the same query. */
 interface FirstPage extends EventPage {
   readonly asked: EventQuery
 }
 
 interface Older {
-  /** The first page that these follow. */
+  /** The first page that these rows follow. */
   readonly first: FirstPage | undefined
   readonly rows: readonly EventRow[]
   readonly next: string
@@ -51,7 +52,7 @@ export function useNewestEvents(): NewestEvents {
   const { client, query, nowMs } = usePage()
   const { data, error, isLoading } = useLoad<FirstPage>(
     async (signal) => {
-      // What is reported while the page loads belongs to a range that ends now.
+      // Events reported while the page loads belong to a range that ends now.
       const { fromMs, toMs } = spanOf(query.range, nowMs)
       const span = 'last' in query.range ? { fromMs } : { fromMs, toMs }
       const asked: EventQuery = { filters: query, order: 'newest', span }
@@ -75,7 +76,7 @@ export function useNewestEvents(): NewestEvents {
   }
 }
 
-/** The rows of the first page and those behind them. */
+/** The rows of the first page and those after them. */
 function useOlder(
   client: ApiClient,
   first: FirstPage | undefined,
@@ -119,12 +120,12 @@ async function loadBehind(
   } catch (error) {
     const last = rows.at(-1)
     if (!(error instanceof ApiError && error.code === 410) || last === undefined) throw error
-    // The server has forgotten the state of the first page. Rows of the same moment come again.
+    // The server no longer has the state of the first page. Rows with the same time are returned again.
     return load({ limit, span: { ...first?.asked.span, toMs: last.lastMs + 1 } })
   }
 }
 
-/** The rows that are not among others. */
+/** Returns the rows that are not among the others. */
 function withoutKnown(rows: readonly EventRow[], others: readonly EventRow[]): readonly EventRow[] {
   const known = new Set(others.map(({ key }) => key))
   return rows.filter(({ key }) => !known.has(key))

@@ -2,16 +2,16 @@ import { useRef } from 'preact/hooks'
 import { type Span, spanOf, type TimeRange, zoomed } from '../model/range.ts'
 import { usePage } from '../parts/page.ts'
 
-/** Nothing happens in less. */
+/** Shorter spans contain nothing. */
 const SPAN_MS_MIN = 1_000
 
 export interface Zoom {
   readonly zoomIn: (span: Span) => void
-  /** Undefined when the range ends now: it has not been zoomed into. */
+  /** Undefined if the range ends now, so was not zoomed into. */
   readonly zoomOut: (() => void) | undefined
 }
 
-/** Shorter ranges, and the way back to the longer ones. */
+/** Zooms into shorter ranges and back out. */
 export function useZoom(): Zoom {
   const { query, change, nowMs, announce } = usePage()
   const { range } = query
@@ -29,7 +29,7 @@ export function useZoom(): Zoom {
         : () => {
             const last = before.current.pop()
             const isWayBack = last !== undefined && isAround(spanOf(last, nowMs), range)
-            // Another range was chosen meanwhile: the way back does not lead from there.
+            // The range has been changed in the meantime, so zooming out would lead elsewhere.
             if (!isWayBack) before.current = []
             change({ range: isWayBack ? last : zoomed(range, { factor: 2, nowMs }) })
             announce('Zoomed out')
@@ -37,7 +37,7 @@ export function useZoom(): Zoom {
   }
 }
 
-/** Bars begin and end a little outside of the range that they are made of. */
+/** Bars extend slightly beyond the range that they were made for. */
 function isAround(outer: Span, inner: Span): boolean {
   const isLonger = outer.toMs - outer.fromMs > inner.toMs - inner.fromMs
   return isLonger && outer.fromMs < inner.toMs && inner.fromMs < outer.toMs

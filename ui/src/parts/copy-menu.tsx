@@ -11,16 +11,16 @@ import type { Span } from '../model/range.ts'
 import { usePage } from './page.ts'
 
 export interface CopyMenuProps {
-  /** The events that are shown; several questions where one is not enough. */
+  /** The requests for the events shown; several if one is not enough. */
   readonly queries: readonly EventQuery[]
-  /** Names the events in the report. */
+  /** Title of the report. */
   readonly subject: string
-  /** The events of the report, the oldest first. */
+  /** The events of the report, oldest first. */
   readonly rows: readonly EventRow[]
   readonly hasMore: boolean
 }
 
-/** The longest page. A list of a million events is no answer for a terminal. */
+/** The server's maximum page length. A million events are no use in a terminal. */
 const CURL_LIMIT = 500
 
 export function CopyMenu({ queries, subject, rows, hasMore }: CopyMenuProps): JSX.Element {
@@ -55,7 +55,7 @@ export function CopyMenu({ queries, subject, rows, hasMore }: CopyMenuProps): JS
   )
 }
 
-/** What the filters and the range leave, in a line. */
+/** Describes the filters and the range in one line. */
 function subjectOf(query: Query, { fromMs, toMs }: Span): string {
   const filters = FILTERS.filter((name) => query[name] !== '').map(
     (name) => `${name}=${query[name]}`,
@@ -64,7 +64,7 @@ function subjectOf(query: Query, { fromMs, toMs }: Span): string {
   return [...filters, times.join(' to ')].join(', ')
 }
 
-/** Copies the events that the filters of the page and a span leave. `rows` are the newest first. */
+/** Copies the events that match the page's filters and a span. `rows` are newest first. */
 export function FilterCopyMenu({
   span,
   rows,
@@ -81,7 +81,7 @@ export function FilterCopyMenu({
   )
 }
 
-/** How long the button says that it has copied. */
+/** How long the button confirms the copy. */
 const DONE_MS = 1_500
 
 function CopyButton({
@@ -89,7 +89,7 @@ function CopyButton({
   onCopy,
 }: {
   readonly name: string
-  /** Whether it is in the clipboard now. */
+  /** Resolves to whether the clipboard has the text. */
   readonly onCopy: () => Promise<boolean>
 }): JSX.Element {
   const [isDone, setIsDone] = useState(false)
@@ -106,7 +106,7 @@ function CopyButton({
   )
 }
 
-/** Shows the text selected, so that the user copies it. */
+/** Shows the text selected, so that the user can copy it. */
 function CopyDialog({
   text,
   onClose,
@@ -123,7 +123,10 @@ function CopyDialog({
   return (
     <dialog ref={dialog} class="copy-dialog" aria-labelledby="copy-title" onClose={onClose}>
       <h2 id="copy-title">Copy this text</h2>
-      <p>The browser does not let this page use the clipboard. The text is selected: copy it.</p>
+      <p>
+        The browser does not allow this page to use the clipboard. The text is selected: copy it
+        manually.
+      </p>
       <textarea ref={area} aria-label="Text to copy" readOnly rows={10} value={text} />
       <button type="button" onClick={() => dialog.current?.close()}>
         Close

@@ -1,7 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { age, localTime, utcTime } from '../model/times.ts'
 
-/** A time in whatever words; with the local time and UTC on hover. */
+/** A time in any wording; hovering shows the local time and UTC. */
 export function Moment({
   ms,
   children,
@@ -16,7 +16,7 @@ export function Moment({
   )
 }
 
-/** How long ago; in a sentence with that word. */
+/** How long ago it was, as a short form or with the word "ago". */
 export function EventTime({
   ms,
   nowMs,

@@ -1,4 +1,4 @@
-/** What every view needs. Provided by the shell. */
+/** The context of every view, provided by the shell. */
 import { createContext } from 'preact'
 import { useContext, useEffect } from 'preact/hooks'
 import type { ApiClient } from '../api/client.ts'
@@ -10,19 +10,21 @@ export interface Page {
   readonly caller: Caller
   readonly query: Query
   /**
-   * Changes the query and the URL. By default the change is a step of the browser's history, and
-   * refreshes the page; a minor one does neither.
+   * Changes the query and the URL. By default this adds a step to the browser's history and
+   * refreshes the page; a minor change does neither.
    */
   readonly change: (change: Partial<Query>, options?: { readonly isMinor?: boolean }) => void
-  /** The time at which ranges that end now end: moves when the page is refreshed. */
+  /** The end of ranges that end now: advances when the page is refreshed. */
   readonly nowMs: number
   readonly refresh: () => void
   /** Prevents automatic refreshes until the returned function is called. */
   readonly hold: () => () => void
-  /** Warnings in the range, whatever type is chosen; undefined when the view does not count them. */
+  /**
+   * Warnings in the range, whichever type is selected; undefined if the view does not count them.
+   */
   readonly warnings: number | undefined
   readonly foundWarnings: (count: number | undefined) => void
-  /** Tells the user, also those who do not see the page. */
+  /** Announces a message, including to screen readers. */
   readonly announce: (message: string) => void
 }
 
@@ -30,7 +32,7 @@ export const PageContext: ReturnType<typeof createContext<Page | undefined>> = c
   Page | undefined
 >(undefined)
 
-/** Prevents automatic refreshes as long as the user would be disturbed by one. */
+/** Prevents automatic refreshes while one would disturb the user. */
 export function useHold(isHeld: boolean): void {
   const hold = useContext(PageContext)?.hold
   useEffect(() => (isHeld ? hold?.() : undefined), [isHeld, hold])

@@ -1,4 +1,4 @@
-/** What is shown instead of data: nothing found, an error, a permission that is missing. */
+/** Shown instead of data: nothing found, an error, or a missing permission. */
 import type { ComponentChildren, JSX } from 'preact'
 import { useContext } from 'preact/hooks'
 import type { ApiError } from '../api/api-error.ts'
@@ -25,13 +25,13 @@ export function EmptyPanel({
 export interface ErrorPanelProps {
   readonly error: ApiError
   readonly onRetry?: (() => void) | undefined
-  /** Only the user tries again here: something else does so by itself, or nothing should. */
+  /** Only the user can retry: something else retries automatically, or nothing should. */
   readonly isManual?: boolean
-  /** Something is under way that a retry would cancel. */
+  /** True while something is under way that a retry would cancel. */
   readonly isBusy?: boolean
 }
 
-/** Says what failed and what the user can do about it. What may work later is tried again. */
+/** Says what failed and what the user can do about it. Retries failures that may be temporary. */
 export function ErrorPanel(props: ErrorPanelProps): JSX.Element {
   const { error, onRetry, isManual = false, isBusy = false } = props
   const isRetried = onRetry !== undefined && !isManual && isPassing(error)
@@ -51,7 +51,7 @@ export function ErrorPanel(props: ErrorPanelProps): JSX.Element {
         <PlainText text={error.message} />
       </div>
       {isForbidden && <div>{adviceOn(namespace)}</div>}
-      {isRetried && <div>The page tries again after {Math.ceil(delayMs / 1_000)} s.</div>}
+      {isRetried && <div>The page retries in {Math.ceil(delayMs / 1_000)} s.</div>}
       {onRetry !== undefined && !isForbidden && (
         <button type="button" onClick={onRetry}>
           Try again
@@ -61,7 +61,7 @@ export function ErrorPanel(props: ErrorPanelProps): JSX.Element {
   )
 }
 
-/** Whether the same may succeed later. */
+/** Whether the same request may succeed later. */
 function isPassing({ code, reason }: ApiError): boolean {
   return !isFinal(code) && reason !== 'PageError'
 }
@@ -73,9 +73,9 @@ function titleOf({ code }: ApiError): string {
     case 400:
       return 'The server does not understand this filter'
     case 403:
-      return 'You do not have the permission for this'
+      return 'You do not have permission for this'
     case 410:
-      return 'This is no longer in the history'
+      return "This is no longer in the server's history"
     case 429:
       return 'Too many requests'
     case 503:
@@ -89,7 +89,7 @@ function titleOf({ code }: ApiError): string {
 
 function adviceOn(namespace: string): string {
   if (namespace === '') {
-    return 'This asks for the events of all namespaces. Choose a namespace that you may read, or ask for the role "view".'
+    return 'This lists the events of all namespaces. Choose a namespace that you may read, or request the role "view".'
   }
-  return 'Choose another namespace or cluster that you may read, or ask for the role "view" in this one.'
+  return 'Choose another namespace or cluster that you may read, or request the role "view" in this one.'
 }

@@ -3,7 +3,7 @@ import { type Query, writeQuery } from '../model/query.ts'
 import { usePage } from './page.ts'
 
 export interface QueryLinkProps {
-  /** What the link changes of the query. */
+  /** The change that the link makes to the query. */
   readonly to: Partial<Query>
   readonly class?: string | undefined
   readonly title?: string | undefined
@@ -12,7 +12,7 @@ export interface QueryLinkProps {
   readonly children: ComponentChildren
 }
 
-/** A link to another state of the page, which can also be opened in a new tab or copied. */
+/** A link to another state of the page, which can be opened in a new tab or copied. */
 export function QueryLink({ to, isCurrent, children, ...others }: QueryLinkProps): JSX.Element {
   const { query, change } = usePage()
   return (

@@ -1,16 +1,16 @@
-/** Keys that do something in the whole page. A view adds its own while it is shown. */
+/** Keyboard shortcuts of the whole page. A view adds its own while it is shown. */
 import { createContext } from 'preact'
 import { useContext, useEffect, useRef } from 'preact/hooks'
 
 export interface Shortcut {
-  /** As in KeyboardEvent.key; several keys may do the same. */
+  /** Values of KeyboardEvent.key; several keys may do the same. */
   readonly keys: readonly string[]
-  /** For the help: what it does, in a few words. */
+  /** What the shortcut does, in a few words, for the help. */
   readonly title: string
   readonly run: () => void
 }
 
-/** The keys of the page, the latest first: a view may take over a key of the shell. */
+/** The active shortcuts, latest first: a view may override a key of the shell. */
 export class Shortcuts {
   readonly #known = new Set<{ readonly current: Shortcut }>()
 
@@ -26,7 +26,9 @@ export class Shortcuts {
     return [...this.#known].map(({ current }) => current)
   }
 
-  /** Runs what the key is for, unless the user types a text or the key belongs to the browser. */
+  /**
+   * Runs the key's shortcut, unless the user is typing a text or the key belongs to the browser.
+   */
   handle(event: KeyboardEvent): void {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
     if (isTyping(event)) return
@@ -40,7 +42,7 @@ export class Shortcuts {
 export const ShortcutsContext: ReturnType<typeof createContext<Shortcuts | undefined>> =
   createContext<Shortcuts | undefined>(undefined)
 
-/** Adds a key for as long as the part is shown. */
+/** Adds a shortcut while the component is mounted. */
 export function useShortcut(shortcut: Shortcut): void {
   const shortcuts = useContext(ShortcutsContext)
   const latest = useRef(shortcut)

@@ -4,13 +4,13 @@ const WIDTH = 120
 const HEIGHT = 20
 
 export interface SparklineProps {
-  /** One for each part of the time range, oldest first. */
+  /** One value for each part of the time range, oldest first. */
   readonly values: readonly number[]
-  /** What a person who does not see it should know. */
+  /** The chart in words, for screen readers. */
   readonly label: string
 }
 
-/** A small chart of how often something was seen over time. Its highest bar has the full height. */
+/** A small chart of occurrences over time. Its highest bar has the full height. */
 export function Sparkline({ values, label }: SparklineProps): JSX.Element {
   const most = Math.max(1, ...values)
   const step = WIDTH / Math.max(1, values.length)

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { PlainText } from './plain-text.tsx'
 
-/** The type of an event by shape and by text: colour alone is not seen by everybody. */
+/** Shows an event's type by shape and text, since not everybody can distinguish the colours. */
 export function TypeMark({ type }: { readonly type: string }): JSX.Element {
   const isWarning = type === 'Warning'
   return (

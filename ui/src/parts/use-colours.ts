@@ -1,14 +1,14 @@
-/** The colours of base.css for what is drawn on canvases. */
+/** The colours of base.css, for canvases. */
 import { useEffect, useState } from 'preact/hooks'
 
-/** Sent to the window when the user, or the system, chooses light or dark. */
+/** Dispatched on the window when the user or the system switches between light and dark. */
 export const THEME_CHANGED = 'tidings:theme'
 
 const NAMES = ['surface', 'text', 'muted', 'line', 'accent', 'normal', 'warning'] as const
 
 export type Colours = Readonly<Record<(typeof NAMES)[number], string>>
 
-/** Other colours when the theme changes. */
+/** Returns new colours when the theme changes. */
 export function useColours(): Colours {
   const [colours, setColours] = useState(readColours)
   useEffect(() => {

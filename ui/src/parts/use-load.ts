@@ -4,13 +4,16 @@ import { isAborted } from '../api/client.ts'
 import { useHold } from './page.ts'
 
 export interface Loaded<Data> {
-  /** Of the last load of this question that succeeded; a part of it while the first one goes on. */
+  /**
+   * Result of the last successful load for these inputs; a part of it while the first one is under
+   * way.
+   */
   readonly data: Data | undefined
   readonly error: ApiError | undefined
   readonly isLoading: boolean
 }
 
-/** What is asked, and when: time passes, but the question stays the same. */
+/** What is requested, and when: time passes, but the question stays the same. */
 export interface Inputs {
   readonly what: readonly unknown[]
   readonly when?: readonly unknown[]
@@ -19,12 +22,11 @@ export interface Inputs {
 const NOTHING = { data: undefined, error: undefined, isLoading: true }
 
 /**
- * Loads when an input changes, and cancels the load before. While the same is asked again, the old
- * data or the old error stays until there is an answer, so that nothing flickers. Nothing stays of
- * another question: nobody could tell to which one it belongs. There is no automatic refresh while
- * something loads.
- *
- * `load` may show parts of the data, which are used only where there is no older data.
+ * Loads when an input changes, and cancels the previous load. While the same question is asked
+ * again, the old data or the old error stays until there is an answer, so that nothing flickers.
+ * Data of another question is dropped, since nobody could see which one it answers. There is no
+ * automatic refresh during a load. `load` may show parts of the data, which are used only if there
+ * is no older data.
  */
 export function useLoad<Data>(
   load: (signal: AbortSignal, show: (part: Data) => void) => Promise<Data>,

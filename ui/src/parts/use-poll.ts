@@ -3,11 +3,11 @@ import { type ApiError, asApiError } from '../api/api-error.ts'
 import { retryDelayMs } from '../model/retries.ts'
 
 export interface Polled<Data> {
-  /** Of the last poll that succeeded. */
+  /** Result of the last successful poll. */
   readonly data: Data | undefined
-  /** When that was. */
+  /** When the last successful poll completed. */
   readonly atMs: number | undefined
-  /** Of the last poll, if it failed. */
+  /** Error of the last poll, if it failed. */
   readonly error: ApiError | undefined
   /** Polls now. */
   readonly again: () => void
@@ -15,13 +15,13 @@ export interface Polled<Data> {
 
 export interface PollOptions<Data> {
   readonly load: (signal: AbortSignal) => Promise<Data>
-  /** How long to wait after this result. */
+  /** Returns the delay until the next poll. */
   readonly everyMs: (data: Data) => number
 }
 
 /**
- * Loads again and again while the tab can be seen, one request at a time, and less often while it
- * fails. Starts anew when `inputs` change; the old data stays until there is new data.
+ * Polls while the tab is visible, one request at a time, and less often while it fails. Restarts
+ * when `inputs` change; the old data stays until there is new data.
  */
 export function usePoll<Data>(
   options: PollOptions<Data>,
@@ -60,7 +60,7 @@ class Poller<Data> {
   #isPolling = false
   #failures = 0
   #dueMs = 0
-  /** The last poll had no response. */
+  /** The last poll got no response. */
   #isLost = false
 
   constructor(options: PollOptions<Data>, show: (change: Change<Data>) => void) {
@@ -68,7 +68,7 @@ class Poller<Data> {
     this.#show = show
   }
 
-  /** Nothing happens while a request is under way, or nobody looks. */
+  /** Does nothing while a request is in flight or the tab is hidden. */
   poll(): void {
     if (this.#isPolling || this.#ended.signal.aborted || document.hidden) return
     this.#isPolling = true
@@ -80,12 +80,12 @@ class Poller<Data> {
     })
   }
 
-  /** Nobody has looked when the next poll was due. */
+  /** Polls if the tab was hidden when the next poll was due. */
   pollIfDue(): void {
     if (Date.now() >= this.#dueMs) this.poll()
   }
 
-  /** The network is back: what had no response may have one. */
+  /** Polls again when the network is back, if the last poll got no response. */
   pollIfLost(): void {
     if (this.#isLost) this.poll()
   }
@@ -95,7 +95,7 @@ class Poller<Data> {
     clearTimeout(this.#timer)
   }
 
-  /** Resolves to the time until the next poll. */
+  /** Resolves to the delay until the next poll. */
   async #load(): Promise<number> {
     const { signal } = this.#ended
     const { load, everyMs } = this.#options

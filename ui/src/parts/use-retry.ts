@@ -2,19 +2,19 @@ import { useEffect, useRef } from 'preact/hooks'
 import { retryDelayMs } from '../model/retries.ts'
 
 export interface RetryOptions {
-  /** Another object for each failure; undefined when all is well. */
+  /** A new object for each failure; undefined after a success. */
   readonly failure: object | undefined
-  /** What the server asks for. */
+  /** The server's Retry-After. */
   readonly retryAfterSeconds?: number | undefined
-  /** Something is under way that a retry would cancel: it is waited for, however long it takes. */
+  /** True while something is under way that a retry would cancel; the retry waits for it. */
   readonly isBusy: boolean
-  /** Undefined where nothing is tried again. */
+  /** Undefined if nothing should be retried. */
   readonly retry: (() => void) | undefined
 }
 
 /**
- * Tries again after each failure, once, while somebody looks; later and later as long as it fails.
- * Returns after how many milliseconds.
+ * Retries once after each failure while the tab is visible, with growing delays. Returns the
+ * current delay in milliseconds.
  */
 export function useRetry(options: RetryOptions): number {
   const { failure, retryAfterSeconds, isBusy, retry } = options

@@ -58,7 +58,7 @@ export function SourcePanel({ field, panel }: SourcePanelProps): JSX.Element {
 }
 
 function emptyText(field: SourceField): string {
-  return field === 'user' ? 'Nobody writes events now' : 'No events in this range'
+  return field === 'user' ? 'No events are being written' : 'No events in this range'
 }
 
 interface SourceRowProps {

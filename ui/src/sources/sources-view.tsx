@@ -9,7 +9,7 @@ import { HorizonNote } from '../parts/server/horizon-note.tsx'
 import { SourcePanel } from './source-panel.tsx'
 import { FIELDS, useSources } from './use-sources.ts'
 
-/** Who and what most events come from. */
+/** Shows where most events come from. */
 export function SourcesView(): JSX.Element {
   const { query } = usePage()
   const isByRate = query.order === 'rate' && query.namespace === ''
@@ -36,7 +36,7 @@ function Panels({ isByRate }: { readonly isByRate: boolean }): JSX.Element {
       <div class="sources">
         {[...FIELDS, 'user' as const].map((field) => {
           const panel = panels[field]
-          // What is not known is not waited for any longer, either.
+          // A failure also ends the wait for unknown values.
           if (panel === undefined || (error !== undefined && panel.groups === undefined))
             return null
           return <SourcePanel key={field} field={field} panel={panel} />
@@ -67,8 +67,8 @@ function OrderSwitch({ isByRate }: { readonly isByRate: boolean }): JSX.Element 
       </fieldset>
       <span class="sources-hint">
         {isPossible
-          ? 'Rates are writes over about the last minute, of the whole cluster and whatever the filters are.'
-          : 'Rates are known for all namespaces together only.'}
+          ? "Writes per minute, cluster-wide; filters don't apply."
+          : 'Rates are available only for all namespaces together.'}
       </span>
     </div>
   )

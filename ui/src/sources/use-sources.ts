@@ -13,15 +13,18 @@ export const FIELDS: readonly SourceField[] = ['controller', 'namespace', 'reaso
 
 const TOP = 10
 const BUCKETS = 40
-/** Who writes most now need not have written most in the range. The server has at most 50. */
+/**
+ * Sparklines requested when ordered by rate: who writes most now may not have written most in the
+ * range. The server returns at most 50.
+ */
 const SPARKS_BY_RATE = 50
 
-/** What is known of one panel. */
+/** The data of one panel. */
 export interface Panel {
-  /** Undefined until it is known. What was known before stays until then. */
+  /** Undefined until known. Older data stays until then. */
   readonly groups: readonly SourceGroup[] | undefined
   readonly error: ApiError | undefined
-  /** Undefined until they are known, and where the server does not have them. */
+  /** Undefined until known, or if the server does not provide them. */
   readonly sparks: ReadonlyMap<string, SparkData> | undefined
   readonly isLoading: boolean
 }
@@ -30,9 +33,9 @@ type Panels = Readonly<Partial<Record<SourceField, Panel | undefined>>>
 
 export interface Sources {
   readonly panels: Panels
-  /** Of the server or of a permission: it concerns all panels. */
+  /** A server or permission error, which concerns all panels. */
   readonly error: ApiError | undefined
-  /** Of the last answer. */
+  /** The basis of the last answer. */
   readonly basis: Basis | undefined
   readonly isLoading: boolean
 }
@@ -40,8 +43,8 @@ export interface Sources {
 const EMPTY: Panel = { groups: undefined, error: undefined, sparks: undefined, isLoading: true }
 
 /**
- * Loads the panels. A server computes one summary of a user at a time, so they are asked for one
- * after the other: first all names, then all sparklines. What is under way is cancelled when the
+ * Loads the panels. The server computes one summary per user at a time, so they are requested one
+ * after the other: first all names, then all sparklines. Pending requests are cancelled when the
  * inputs change.
  */
 export function useSources(order: SourceOrder): Sources {
@@ -118,7 +121,7 @@ class Load {
       return groups.length > 0
     } catch (error) {
       const failure = asApiError(error)
-      // Only a query that the server does not accept may be accepted for another field.
+      // Another field can succeed only if the server rejected this field's query.
       if (signal.aborted || failure.code !== 400) throw failure
       show(field, { error: failure, isLoading: false })
       return false
@@ -133,12 +136,12 @@ class Load {
       show(field, { sparks: sparklines((await histogram(client, by)).buckets) })
     } catch {
       signal.throwIfAborted()
-      // They are an addition: without them, the figures say the same of the whole range.
+      // Sparklines are optional: the figures cover the same range without them.
       show(field, { sparks: undefined })
     }
   }
 
-  /** Names of users are shown to those only who may see them. */
+  /** User names are shown only to those who may see them. */
   async #mayListUsers(): Promise<boolean> {
     const { client, query, signal } = this.#options
     if (query.namespace !== '') return false

@@ -1,21 +1,21 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { counted, countText } from '../model/numbers.ts'
 import { type Check, troublesIn } from '../model/server/health.ts'
-import { budgetText, type KeptWindow, lifetimeText } from '../model/server/retention.ts'
+import { budgetText, lifetimeText, type RetentionWindow } from '../model/server/retention.ts'
 import { localTime, utcTime } from '../model/times.ts'
 import { usePage } from '../parts/page.ts'
 import { PlainText } from '../parts/plain-text.tsx'
 import { StateIcon } from '../parts/server/state-icon.tsx'
 import type { PolledStatus } from '../parts/server/status.ts'
 
-/** Everything that is known of the server, each with what it means. */
+/** Everything known about the server, each item with what it means. */
 export function StatusDetails({ status }: { readonly status: PolledStatus }): JSX.Element {
   const { checks, checksError, window, windowError, isWindowKnown, error, again } = status
   return (
     <div class="status-details">
-      <section aria-label="What is kept">
+      <section aria-label="Retention">
         <h2>
-          What is kept <PlainText text={usePlaceText()} />
+          Retention <PlainText text={usePlaceText()} />
         </h2>
         {windowError !== undefined && (
           <p>
@@ -23,7 +23,7 @@ export function StatusDetails({ status }: { readonly status: PolledStatus }): JS
           </p>
         )}
         {window === undefined && isWindowKnown && <p>No events are stored here.</p>}
-        {!isWindowKnown && windowError === undefined && <p>The server has not told yet.</p>}
+        {!isWindowKnown && windowError === undefined && <p>Not known yet.</p>}
         {window !== undefined && <Kept window={window} />}
       </section>
       <section aria-label="Checks">
@@ -59,7 +59,7 @@ function usePlaceText(): string {
   return `${namespaceText} ${clusterText}`.trim()
 }
 
-function Kept({ window }: { readonly window: KeptWindow }): JSX.Element {
+function Kept({ window }: { readonly window: RetentionWindow }): JSX.Element {
   const { events, oldestMs, lifetimes, hiddenRules, budget, evicted, refused } = window
   return (
     <dl>

@@ -2,7 +2,7 @@ import '../styles/status.css'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { countText } from '../model/numbers.ts'
-import { keptText } from '../model/server/retention.ts'
+import { retentionText } from '../model/server/retention.ts'
 import { type StateText, stateText } from '../model/server/status-text.ts'
 import { localTime } from '../model/times.ts'
 import { EventTime } from '../parts/event-time.tsx'
@@ -10,7 +10,10 @@ import { StateIcon } from '../parts/server/state-icon.tsx'
 import { type PolledStatus, useServerStatus } from '../parts/server/status.ts'
 import { StatusDetails } from './status-details.tsx'
 
-/** What the server can answer for: how far back events go, what is missing, its own state. */
+/**
+ * Summarises what the server can answer: how far back events go, what is missing, and its own
+ * state.
+ */
 export function StatusFooter(): JSX.Element {
   const status = useServerStatus()
   const [isOpen, setIsOpen] = useState(false)
@@ -34,7 +37,7 @@ export function StatusFooter(): JSX.Element {
   )
 }
 
-/** Screen readers are told when it changes. */
+/** Screen readers announce changes. */
 function State({ level, title, meaning }: StateText): JSX.Element {
   return (
     <span class="status-state" role="status">
@@ -49,7 +52,7 @@ function Figures({ status }: { readonly status: PolledStatus }): JSX.Element {
   const nowMs = atMs ?? 0
   return (
     <>
-      {window !== undefined && <span class="status-figure">{keptText(window)}</span>}
+      {window !== undefined && <span class="status-figure">{retentionText(window)}</span>}
       {windowError?.code === 403 && (
         <span class="status-figure">You may not see how long events are kept here</span>
       )}

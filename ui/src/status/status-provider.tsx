@@ -2,13 +2,13 @@ import type { ComponentChildren, JSX } from 'preact'
 import { useRef } from 'preact/hooks'
 import { ApiError, asApiError } from '../api/api-error.ts'
 import type { ApiClient } from '../api/client.ts'
-import { keptWindow, readiness, serverVersion } from '../api/status.ts'
+import { readiness, retentionWindow, serverVersion } from '../api/status.ts'
 import { usePage } from '../parts/page.ts'
 import { type ServerStatus, StatusContext } from '../parts/server/status.ts'
 import { usePoll } from '../parts/use-poll.ts'
 
 const POLL_MS = 30_000
-/** While something is wrong, its end is news. */
+/** Poll interval while something is wrong, so that its end shows soon. */
 const TROUBLE_POLL_MS = 5_000
 
 interface Place {
@@ -16,16 +16,16 @@ interface Place {
   readonly namespace: string
 }
 
-/** What is known from polls before. */
+/** Values known from earlier polls. */
 interface Known {
   version: string
-  /** The names of clusters, by the cluster in the query. */
+  /** Cluster names, keyed by the cluster in the query. */
   readonly clusterNames: Map<string, string | undefined>
 }
 
 type StatusOfPlace = Omit<ServerStatus, 'isWindowKnown'> & { readonly place: Place }
 
-/** Polls the status of the server, and provides it to the parts that show it. */
+/** Polls the server's status, and provides it to the components that show it. */
 export function StatusProvider({
   children,
 }: {
@@ -47,7 +47,7 @@ export function StatusProvider({
     checks: data?.checks,
     checksError: data?.checksError,
     version: data?.version ?? '',
-    // Not those of the namespace that was shown before.
+    // Values of the previously shown namespace are dropped.
     window: isOfPlace ? data.window : undefined,
     windowError: isOfPlace ? data.windowError : undefined,
     isWindowKnown: isOfPlace && data.windowError === undefined,
@@ -56,7 +56,7 @@ export function StatusProvider({
   return <StatusContext.Provider value={value}>{children}</StatusContext.Provider>
 }
 
-/** One request after the other. Rejects when the server does not respond. */
+/** Sends one request after the other. Rejects if the server does not respond. */
 async function loadStatus(
   client: ApiClient,
   { place, known }: { readonly place: Place; readonly known: Known },
@@ -64,7 +64,7 @@ async function loadStatus(
 ): Promise<StatusOfPlace> {
   const checks = await settled(readiness(client, place, signal))
   const clusterName = known.clusterNames.get(place.cluster)
-  const found = await settled(keptWindow(client, { place, clusterName }, signal))
+  const found = await settled(retentionWindow(client, { place, clusterName }, signal))
   if (found.value !== undefined && place.namespace === '') {
     known.clusterNames.set(place.cluster, found.value.clusterName)
   }
@@ -81,7 +81,7 @@ async function loadStatus(
   }
 }
 
-/** The error of a response, as a value. Whatever is no response is thrown. */
+/** Returns an error response as a value. Throws everything else. */
 async function settled<Value>(
   work: Promise<Value>,
 ): Promise<{ readonly value?: Value; readonly error?: ApiError }> {

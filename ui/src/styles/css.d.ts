@@ -1,2 +1,2 @@
-/** Styles are bundled by esbuild; importing them has no value. */
+/** Stylesheets are bundled by esbuild; importing them yields no value. */
 declare module '*.css'

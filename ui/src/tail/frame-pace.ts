@@ -1,11 +1,11 @@
 import type { Pace } from '../api/watch.ts'
 
-/** Work in one frame; the rest of its 16 ms is for painting and for the user. */
+/** Time budget per frame; the rest of the 16 ms is for painting and input. */
 const SLICE_MS = 6
-/** A hidden tab gets no frames, but timers. */
+/** A hidden tab gets no animation frames, but timers still fire. */
 const FRAME_MS_MAX = 100
 
-/** The clock and the frames of this browser. */
+/** The browser's clock and frames. */
 export function framePace(): Pace {
   let sliceEndsMs = 0
   return {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { assignSlots } from './slots.ts'
 
-test('keys that stay keep their slots, and slots are used again', () => {
+test('keeps the slots of remaining keys, and reuses free slots', () => {
   const keys = fc.uniqueArray(fc.constantFrom(...'abcdefghij'), { maxLength: 6 })
   fc.assert(
     fc.property(fc.array(keys, { maxLength: 12 }), (lists) => {

@@ -1,7 +1,7 @@
 /**
- * Gives each key a number. Keys that stay keep theirs, and new keys get those of keys that have
- * gone: a list whose rows come and go uses its parts again. A tab that made new ones for every event
- * would have hundreds of megabytes of old ones before the browser collects them.
+ * Assigns a number to each key. Keys that remain keep their number, and new keys reuse those of
+ * removed keys, so that a list reuses its components. A tab that created new ones for every event
+ * would accumulate hundreds of megabytes before the browser collects them.
  */
 export function assignSlots(
   before: ReadonlyMap<string, number>,

@@ -9,7 +9,7 @@ export interface StateLineProps {
   readonly pause: PauseControl
 }
 
-/** Whether the rows are those of now, and how fast they come. Stays in view. */
+/** A sticky status bar: the state of the connection, the event rate, and the pause control. */
 export function StateLine({ feed, pause }: StateLineProps): JSX.Element {
   const isPaused = pause.by !== undefined
   const nowMs = Date.now()
@@ -40,7 +40,7 @@ export function StateLine({ feed, pause }: StateLineProps): JSX.Element {
   )
 }
 
-/** The indicator is for a glance: nobody needs the exact number. */
+/** Larger counts are shown as `999+`. */
 const NEW_MAX = 999
 
 function newText({ newCount, by }: PauseControl): string {
@@ -65,14 +65,14 @@ function linkText(link: TailLink, nowMs: number): string {
     case 'waiting':
       return `Reconnecting in ${Math.max(0, Math.ceil((link.untilMs - nowMs) / 1_000))} s – ${link.error.message}`
     case 'asleep':
-      return 'Stopped in the background'
+      return 'Paused in the background'
     case 'failed':
       return 'Stopped'
   }
 }
 
 function rateText(perSecond: number): string {
-  if (perSecond === 0) return 'no events in the last seconds'
+  if (perSecond === 0) return 'no events in the last 5 s'
   const rate = perSecond < 10 ? perSecond.toFixed(1) : Math.round(perSecond).toLocaleString('en')
   return `${rate} events/s`
 }

@@ -86,7 +86,7 @@ class Play {
 }
 
 describe('a feed', () => {
-  test('lists after a gap only what is not older than its beginning', async () => {
+  test('lists after a gap only events since its beginning', async () => {
     const play = new Play({ error: expired })
     await play.feed.run()
     assert.deepEqual(
@@ -100,21 +100,21 @@ describe('a feed', () => {
     assert.deepEqual(play.gaps, [[100_000, 110_000, true]])
   })
 
-  test('says that events of a gap are missing when there are more than can be listed', async () => {
+  test('reports missing events when a gap has more than can be listed', async () => {
     const play = new Play({ error: expired })
     play.next = 'more'
     await play.feed.run()
     assert.deepEqual(play.gaps, [[100_000, 110_000, false]])
   })
 
-  test('waits from the second expiry in a row on, and shows one gap', async () => {
+  test('waits after the second consecutive expiry, and shows one gap', async () => {
     const play = new Play(...Array.from({ length: 5 }, () => ({ error: expired })))
     await play.feed.run()
     assert.deepEqual(play.slept, [500, 1_000, 2_000, 4_000])
     assert.deepEqual(play.gaps, [[100_000, 100_000 + 5 * 10_000 + 7_500, true]])
   })
 
-  test('does not wait after an expiry with changes before it', async () => {
+  test('does not wait after an expiry that followed changes', async () => {
     const play = new Play(
       { error: expired },
       { changes: [event('a', 101)], error: expired },
@@ -125,7 +125,7 @@ describe('a feed', () => {
     assert.equal(play.gaps.length, 3)
   })
 
-  test('keeps its rows when it fails, and goes on where it was', async () => {
+  test('keeps its rows after a failure, and continues where it stopped', async () => {
     const play = new Play(
       { changes: [event('a', 101)], error: forbidden },
       { changes: [event('b', 102)] },

@@ -22,14 +22,14 @@ import { isFinal, retryDelayMs } from '../model/retries.ts'
 import { type Arrived, TailBuffer } from '../model/tail-buffer.ts'
 import { RateMeter, ReadingPace } from '../model/tail-rate.ts'
 
-/** What a tab keeps. More rows are in the overview. */
+/** Limits of a tab's rows. The overview has more. */
 const BOUNDS = { rowsMax: 500, bytesMax: 4 * 1024 * 1024 }
 const FIRST_ROWS = 100
-/** The most that the server lists at once. */
+/** The server's maximum page length. */
 const GAP_ROWS = 500
-/** Nobody reads more. A burst may fill the view. */
+/** Nobody reads faster. A burst may fill the view. */
 const READING = { perSecond: 200, burst: BOUNDS.rowsMax, forWarnings: 100 }
-/** Clocks of those who report may be wrong by as much. */
+/** Tolerance for the clocks of event sources. */
 const CLOCKS_MS = 60_000
 
 export type TailLink =
@@ -41,7 +41,7 @@ export interface FeedOptions {
   readonly client: ApiClient
   readonly filters: Filters
   readonly pace: Pace
-  /** Something changed; called often. */
+  /** Called often, after every change. */
   readonly onUpdate: () => void
 }
 
@@ -49,17 +49,17 @@ export class TailFeed {
   readonly buffer: TailBuffer = new TailBuffer(BOUNDS)
   readonly rate: RateMeter = new RateMeter()
   readonly reading: ReadingPace = new ReadingPace(READING)
-  /** Since when changes are followed. */
+  /** When following began. */
   readonly startedMs: number
-  /** Of the list at the beginning: these are not new. Undefined until it is there. */
+  /** The rows of the initial list, which are not new. Undefined until it is loaded. */
   first: Arrived | undefined
   #watch: EventWatch | undefined
-  /** Times in a row that the server had no history since a list that it had just sent. */
+  /** Consecutive times that the server had no history since a list that it had just sent. */
   #expirations = 0
   #link: TailLink = { kind: 'connecting' }
   readonly #options: FeedOptions
   readonly #closed = new AbortController()
-  /** Aborted when the tab goes to sleep, or when a wait is to end. */
+  /** Aborted when the tab goes to sleep, or to end a wait. */
   #interruption = new AbortController()
   #isAsleep = false
   #onWake: (() => void) | undefined
@@ -73,7 +73,7 @@ export class TailFeed {
     return this.#link
   }
 
-  /** Resolves when the feed is closed, or has failed for good: then it may run again. */
+  /** Resolves when the feed is closed or has failed for good; after that it may run again. */
   async run(): Promise<void> {
     try {
       this.#watch ??= this.#watchFrom(await this.#firstList())
@@ -106,7 +106,7 @@ export class TailFeed {
     this.#onWake?.()
   }
 
-  /** Ends the wait after a failure; after the last one, begins again. */
+  /** Ends the wait after a failure; after a final failure, starts again. */
   retryNow(): void {
     if (this.#link.kind === 'waiting') this.#interrupt()
     if (this.#link.kind !== 'failed') return
@@ -192,7 +192,7 @@ export class TailFeed {
       try {
         const page = await listEvents(client, { ...what, filters, order: 'newest', signal })
         if (!page.basis.isFromMemory) return page
-        // Better than no rows at all.
+        // Rows from memory are better than none.
         if (this.first === undefined) this.#show(page)
         await this.#wait({ count, error: fromMemory() })
       } catch (error) {
@@ -227,7 +227,7 @@ function expired(): ApiError {
   return new ApiError({
     code: 410,
     reason: 'Expired',
-    message: 'The server again has no changes since its last list.',
+    message: 'The server repeatedly lost the changes since its last list.',
   })
 }
 

@@ -1,4 +1,4 @@
-/** What the rows do not show, and where it is. */
+/** Says what the rows do not show, and where to find it. */
 import type { JSX } from 'preact'
 import type { EventRow } from '../model/event-row.ts'
 import type { Span } from '../model/range.ts'
@@ -19,15 +19,15 @@ export function GapNotice({
     <div class={gap.isListed ? 'tail-gap' : 'tail-gap tail-gap-missing'}>
       <span>
         {gap.isListed
-          ? `The server no longer has the changes ${between}. Events of that time that still exist are shown.`
-          : `Events ${between} may be missing: the server no longer has the changes of that time.`}
+          ? `The server no longer has the changes ${between}. Events from that time that still exist are shown.`
+          : `Events ${between} may be missing: the server no longer has the changes from that time.`}
       </span>
       <OverviewLink span={gap} />
     </div>
   )
 }
 
-/** Events that came faster than anybody can read, or were too long. */
+/** Events that arrived faster than anybody can read, or were too long. */
 export function UnshownNotice({
   unshown,
   onForget,
@@ -58,7 +58,7 @@ function counted(count: number, what: string): readonly string[] {
   return count === 0 ? [] : [`${count.toLocaleString('en')} ${what}`]
 }
 
-/** Below the last row. */
+/** Shown below the last row. */
 export function DroppedNotice({
   entries,
   startedMs,
@@ -72,7 +72,7 @@ export function DroppedNotice({
   const span = { fromMs: Math.min(startedMs, oldestMs), toMs: oldestMs + SECOND_MS }
   return (
     <div class="tail-notice">
-      <span>{`Older rows have dropped off: this view keeps the newest ${entries.length}.`}</span>
+      <span>{`Older rows have dropped off: this view shows the newest ${entries.length}.`}</span>
       <OverviewLink span={span} />
     </div>
   )

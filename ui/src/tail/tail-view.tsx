@@ -15,7 +15,7 @@ import { useFeed } from './use-feed.ts'
 import { type PauseControl, usePause } from './use-pause.ts'
 import { useTick } from './use-tick.ts'
 
-/** Events as they happen, the newest on top. */
+/** Shows events as they happen, newest on top. */
 export function TailView(): JSX.Element {
   const feed = useFeed()
   const pause = usePause(feed)
@@ -71,10 +71,10 @@ function Tail({
   )
 }
 
-/** Rows that move are only read at the top; drawing all of them costs the tab memory. */
+/** Moving rows are read only at the top, and drawing all of them costs memory. */
 const MOVING_ROWS = 100
 
-/** A row that was seen again is marked for this long. */
+/** How long a row that was seen again is highlighted. */
 const MARKED_MS = 5_000
 
 function TailRows({
@@ -133,10 +133,10 @@ function isMarked({ isRepeated, arrivedMs }: TailRow, nowMs: number): boolean {
   return isRepeated && nowMs - arrivedMs < MARKED_MS
 }
 
-/** No key of a row. */
+/** Differs from every row key. */
 const END = 'end'
 
-/** Gaps by the key of the row below them: more than one when the rows between have moved up. */
+/** Gaps keyed by the row below them: several if the rows in between have moved up. */
 function gapsAbove(entries: readonly TailEntry[]): ReadonlyMap<string, readonly TailGap[]> {
   const gaps = new Map<string, readonly TailGap[]>()
   let above: readonly TailGap[] = []

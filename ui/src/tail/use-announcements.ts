@@ -1,11 +1,11 @@
-/** Tells those who do not see the rows what happens. */
+/** Announces what happens to screen readers. */
 import { useEffect, useRef } from 'preact/hooks'
 import type { Arrived } from '../model/tail-buffer.ts'
 import { usePage } from '../parts/page.ts'
 import type { TailFeed } from './tail-feed.ts'
 import type { PauseControl } from './use-pause.ts'
 
-/** More often, a screen reader would never stop talking. */
+/** A screen reader could not keep up with shorter intervals. */
 const SUMMARY_EVERY_MS = 5_000
 
 export function useAnnouncements(feed: TailFeed | undefined, { by }: PauseControl): void {
@@ -13,7 +13,7 @@ export function useAnnouncements(feed: TailFeed | undefined, { by }: PauseContro
   useStates(feed, by)
 }
 
-/** How many events came. */
+/** Announces how many events arrived. */
 function useSummaries(feed: TailFeed | undefined, isPaused: boolean): void {
   const { announce } = usePage()
   const paused = useRef(isPaused)
@@ -40,7 +40,7 @@ function summary(events: number, warnings: number): string {
 type State = 'lost' | 'live' | NonNullable<PauseControl['by']>
 
 const STATE_TEXTS: Readonly<Record<State, string>> = {
-  lost: 'The connection is lost, and is tried again.',
+  lost: 'The connection was lost. Reconnecting.',
   live: 'Live',
   user: 'Paused',
   reading: 'Paused while you read',
@@ -53,7 +53,7 @@ interface News {
   readonly isAllShown: boolean
 }
 
-/** Whether events come, and whether some are missing. */
+/** Announces whether events arrive, and whether some are missing. */
 function useStates(feed: TailFeed | undefined, by: PauseControl['by']): void {
   const { announce } = usePage()
   const told = useRef<News | undefined>(undefined)
@@ -77,7 +77,10 @@ function changeText(before: News | undefined, now: News): string {
   return texts.join(' ')
 }
 
-/** Undefined while the link changes, has failed, which a panel tells, or nobody is there. */
+/**
+ * Undefined while the link changes, after a failure (which a panel shows), or while the tab is
+ * hidden.
+ */
 function newsOf(feed: TailFeed, by: PauseControl['by']): News | undefined {
   const { link, buffer, reading } = feed
   if (link.kind !== 'waiting' && link.kind !== 'live') return undefined

@@ -6,10 +6,10 @@ import { TailFeed, type TailLink } from './tail-feed.ts'
 
 /** Rows that move more often cannot be read. */
 const SHOW_EVERY_MS = 250
-/** After this long in the background, nobody looks at the tab. */
+/** After this long in the background, the tab counts as abandoned. */
 const HIDDEN_MS_MAX = 60_000
 
-/** The feed for the filters of the page. Renders again when there is something new. */
+/** The feed for the page's filters. Renders again when there is something new. */
 export function useFeed(): TailFeed | undefined {
   const { client, query } = usePage()
   const [feed, setFeed] = useState<TailFeed | undefined>(undefined)
@@ -23,7 +23,7 @@ export function useFeed(): TailFeed | undefined {
       render()
     }
     const onUpdate = (): void => {
-      // Rows that nobody sees are not rendered.
+      // Hidden tabs are not rendered.
       if (document.hidden && started.link === shownLink) return
       timer ??= setTimeout(show, SHOW_EVERY_MS)
     }
@@ -42,7 +42,7 @@ export function useFeed(): TailFeed | undefined {
   return feed
 }
 
-/** Lets the feed sleep while the tab is hidden for long. Returns a function that ends this. */
+/** Puts the feed to sleep while the tab is hidden for long. Returns a function that ends this. */
 function listen(feed: TailFeed): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
   const onVisibility = (): void => {

@@ -2,32 +2,32 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { TailEntry } from '../model/tail-buffer.ts'
 import type { TailFeed } from './tail-feed.ts'
 
-/** Further down than this, the user reads. */
+/** Scroll position beyond which the user is reading. */
 const TOP_PX = 8
 
 interface Pause {
   readonly feed: TailFeed
-  /** Scrolling and opening a row pause for as long as they last. */
+  /** `reading`: scrolling and opening a row pause for as long as they last. */
   readonly by: 'user' | 'reading'
   readonly entries: readonly TailEntry[]
   readonly arrivedCount: number
 }
 
 export interface PauseControl {
-  /** What is shown: while it is paused, always the same. */
+  /** The rows shown; constant during a pause. */
   readonly entries: readonly TailEntry[]
-  /** Undefined while it is not paused. */
+  /** Undefined while not paused. */
   readonly by: Pause['by'] | undefined
-  /** Events since the pause. */
+  /** Events that arrived since the pause. */
   readonly newCount: number
   readonly toggle: () => void
-  /** To be told whether a row is open. */
+  /** To be called with whether a row is open. */
   readonly onOpen: (isAnyOpen: boolean) => void
 }
 
 export function usePause(feed: TailFeed | undefined): PauseControl {
   const [stored, setPause] = useState<Pause | undefined>(undefined)
-  // Other filters, another feed: the rows of the pause are not the ones that were asked for.
+  // With other filters, the paused rows are not the requested ones.
   const pause = stored?.feed === feed ? stored : undefined
   const isRowOpen = useRef(false)
   const begin = (by: Pause['by']): void => {

@@ -3,8 +3,8 @@ import { useEffect, useReducer } from 'preact/hooks'
 const TICK_MS = 1_000
 
 /**
- * Renders again every second, so that times go on; only while that is wanted and somebody can see
- * the page. Returns a number that changes with each tick.
+ * Renders again every second, so that times stay current, while that is wanted and the tab is
+ * visible. Returns a number that changes with each tick.
  */
 export function useTick(isWanted: boolean): number {
   const [ticks, tick] = useReducer<number, void>((count) => count + 1, 0)

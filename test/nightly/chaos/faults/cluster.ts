@@ -67,7 +67,7 @@ export class Member {
     this.#process?.kill('SIGCONT')
   }
 
-  /** Whether it serves, which needs a majority. */
+  /** Returns whether it serves, which needs a majority. */
   async isHealthy(): Promise<boolean> {
     try {
       const answer = await fetch(`${this.endpoint}/health`, { signal: AbortSignal.timeout(1_000) })

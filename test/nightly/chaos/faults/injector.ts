@@ -1,9 +1,10 @@
 import { EtcdClient } from '../../../../src/etcd/client.ts'
 import { pause } from '../../../../src/lib/abort.ts'
-import type { Random } from '../traffic/random.ts'
-import type { Replica } from '../traffic/replica.ts'
+import type { Random } from '../../../support/random.ts'
+import type { FaultOf } from '../../../worlds/faults.ts'
+import type { Replica } from '../replica.ts'
 import type { Cluster } from './cluster.ts'
-import { type FaultName, faultNames, faults, type Victims } from './kinds.ts'
+import { effects, type Victims } from './kinds.ts'
 
 const quietMs = { least: 200, most: 2_000 }
 const statusTimeoutMs = 1_000
@@ -27,10 +28,10 @@ export class Injector implements Disposable {
    * Returns a description of the fault. Resolves when everything works again and has done so for a
    * moment.
    */
-  async inject(name: FaultName): Promise<string> {
+  async inject(name: FaultOf<'chaos'>): Promise<string> {
     let description: string
     try {
-      description = await faults[name](this.#victims)
+      description = await effects[name](this.#victims)
     } finally {
       for (const member of this.#cluster.members) member.resume()
       await this.#cluster.network.heal()
@@ -60,15 +61,4 @@ export class Injector implements Disposable {
     }
     return this.#random.below(members.length)
   }
-}
-
-/** The requested number of faults, at random, every kind before any is repeated. */
-export function randomFaults(count: number, random: Random): readonly FaultName[] {
-  const chosen: FaultName[] = []
-  while (chosen.length < count) {
-    const round = faultNames.map((name) => ({ name, place: random.next() }))
-    round.sort((a, b) => a.place - b.place)
-    chosen.push(...round.map(({ name }) => name))
-  }
-  return chosen.slice(0, count)
 }

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { pause } from '../../../../src/lib/abort.ts'
-import type { Random } from '../traffic/random.ts'
-import type { Replica } from '../traffic/replica.ts'
+import type { Random } from '../../../support/random.ts'
+import type { FaultOf } from '../../../worlds/faults.ts'
+import type { Replica } from '../replica.ts'
 import type { Cluster } from './cluster.ts'
 
 /** What a fault acts on. Everything that it does to the cluster is repaired after it. */
@@ -29,25 +30,8 @@ const longMs = { least: 1_000, most: 5_000 }
  */
 const withoutMajorityMs = { least: 500, most: 6_000 }
 
-export type FaultName =
-  | 'kill-member'
-  | 'kill-leader'
-  | 'kill-majority'
-  | 'kill-all'
-  | 'pause-member'
-  | 'pause-majority'
-  | 'cut-off-from-peers'
-  | 'cut-off-from-clients'
-  | 'cut-off'
-  | 'cut-one-link'
-  | 'cut-outgoing-to-peers'
-  | 'lose-replies'
-  | 'cut-connections'
-  | 'slow-disk'
-  | 'crash-replica'
-
-export const faults: Readonly<Record<FaultName, Fault>> = {
-  'kill-member': async (victims) => {
+export const effects: Readonly<Record<FaultOf<'chaos'>, Fault>> = {
+  'member-crash': async (victims) => {
     const member = await anyMember(victims)
     await victims.cluster.member(member).kill()
     const ms = await last(victims, longMs)
@@ -55,7 +39,7 @@ export const faults: Readonly<Record<FaultName, Fault>> = {
     return `killed member ${member} for ${ms} ms`
   },
 
-  'kill-leader': async (victims) => {
+  'leader-crash': async (victims) => {
     const leader = await victims.leader()
     await victims.cluster.member(leader).kill()
     await pause(victims.random.between(0, 50))
@@ -63,7 +47,7 @@ export const faults: Readonly<Record<FaultName, Fault>> = {
     return `killed the leader, member ${leader}, and started it at once`
   },
 
-  'kill-majority': async (victims) => {
+  'majority-crash': async (victims) => {
     const members = twoOf(victims)
     await Promise.all(members.map((member) => victims.cluster.member(member).kill()))
     const ms = await last(victims, withoutMajorityMs)
@@ -71,41 +55,41 @@ export const faults: Readonly<Record<FaultName, Fault>> = {
     return `killed members ${members.join(' and ')} for ${ms} ms`
   },
 
-  'kill-all': async ({ cluster }) => {
+  'members-crash': async ({ cluster }) => {
     await Promise.all(cluster.members.map((member) => member.kill()))
     await Promise.all(cluster.members.map((member) => member.start()))
     return 'killed all members and started them again'
   },
 
-  'pause-member': async (victims) => {
+  'member-stop': async (victims) => {
     const member = await anyMember(victims)
     victims.cluster.member(member).pause()
     const ms = await last(victims, longMs)
     return `paused member ${member} for ${ms} ms`
   },
 
-  'pause-majority': async (victims) => {
+  'majority-stop': async (victims) => {
     const members = twoOf(victims)
     for (const member of members) victims.cluster.member(member).pause()
     const ms = await last(victims, withoutMajorityMs)
     return `paused members ${members.join(' and ')} for ${ms} ms`
   },
 
-  'cut-off-from-peers': async (victims) => {
+  'peer-cut': async (victims) => {
     const member = await anyMember(victims)
     for (const peer of peersOf(member, victims)) await lose(victims, member, peer)
     const ms = await last(victims, longMs)
     return `cut member ${member} off from its peers for ${ms} ms`
   },
 
-  'cut-off-from-clients': async (victims) => {
+  'link-cut': async (victims) => {
     const member = await anyMember(victims)
     await lose(victims, member, 'clients')
     const ms = await last(victims, longMs)
     return `cut member ${member} off from clients for ${ms} ms`
   },
 
-  'cut-off': async (victims) => {
+  'member-cut-off': async (victims) => {
     const member = await anyMember(victims)
     for (const other of [...peersOf(member, victims), 'clients'] as const) {
       await lose(victims, member, other)
@@ -114,21 +98,21 @@ export const faults: Readonly<Record<FaultName, Fault>> = {
     return `cut member ${member} off from peers and clients for ${ms} ms`
   },
 
-  'cut-one-link': async (victims) => {
+  'peer-link-cut': async (victims) => {
     const [one = 0, other = 1] = twoOf(victims)
     await lose(victims, one, other)
     const ms = await last(victims, longMs)
     return `cut the link between members ${one} and ${other} for ${ms} ms`
   },
 
-  'cut-outgoing-to-peers': async (victims) => {
+  'peer-cut-one-way': async (victims) => {
     const member = await anyMember(victims)
     for (const peer of peersOf(member, victims)) await victims.cluster.network.lose(member, peer)
     const ms = await last(victims, longMs)
     return `nothing from member ${member} reached its peers for ${ms} ms`
   },
 
-  'lose-replies': async (victims) => {
+  'replies-lost': async (victims) => {
     const { network, members } = victims.cluster
     const times = 2 + victims.random.below(4)
     for (let time = 0; time < times; time++) {
@@ -142,7 +126,7 @@ export const faults: Readonly<Record<FaultName, Fault>> = {
     return `lost all replies to clients and cut their connections, ${times} times`
   },
 
-  'cut-connections': async (victims) => {
+  reset: async (victims) => {
     const { network, members } = victims.cluster
     const times = 1 + victims.random.below(5)
     for (let time = 0; time < times; time++) {
@@ -152,7 +136,7 @@ export const faults: Readonly<Record<FaultName, Fault>> = {
     return `cut the connections of clients ${times} times`
   },
 
-  'slow-disk': async (victims) => {
+  'disk-slow': async (victims) => {
     const member = await victims.leader()
     const tracer = slowDown(victims.cluster.member(member).pid)
     const ms = await last(victims, longMs)
@@ -161,15 +145,13 @@ export const faults: Readonly<Record<FaultName, Fault>> = {
     return `delayed every write to disk of the leader, member ${member}, for ${ms} ms`
   },
 
-  'crash-replica': async (victims) => {
+  'replica-crash': async (victims) => {
     const index = victims.random.below(victims.replicas.length)
     await victims.replicas[index]?.crash()
     const ms = await last(victims, shortMs)
     return `crashed replica ${index} and started another, ${ms} ms`
   },
 }
-
-export const faultNames: readonly FaultName[] = Object.keys(faults) as FaultName[]
 
 /** The leader in half of the cases, since that matters most. */
 async function anyMember(victims: Victims): Promise<number> {

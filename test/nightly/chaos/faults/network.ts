@@ -44,12 +44,12 @@ export class Network implements AsyncDisposable {
     return ['nsenter', '-t', String(holder.pid), '-n']
   }
 
-  /** From now on nothing that `from` sends reaches `to`. */
+  /** Drops everything that `from` sends to `to`. */
   async lose(from: Party, to: Party): Promise<void> {
     await this.#setNeighbour(from, to, unusedAddress)
   }
 
-  /** From now on what `from` sends reaches `to` again. */
+  /** Ends `lose`. */
   async restore(from: Party, to: Party): Promise<void> {
     await this.#setNeighbour(from, to, hardwareAddress(to))
   }
@@ -69,7 +69,7 @@ export class Network implements AsyncDisposable {
     await run('ss', ['--tcp', '--ipv4', '--kill', 'dst', address(member)])
   }
 
-  /** Makes room for another network; cleanup at exit does not depend on it. */
+  /** Allows another network in this process; cleanup at exit does not depend on it. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const [member, holder] of this.#holders.entries()) {
       await ip('link', 'del', portOf(member))
@@ -78,7 +78,7 @@ export class Network implements AsyncDisposable {
     await ip('link', 'del', bridge)
   }
 
-  /** A namespace exists as long as a process is in it: this one does nothing else. */
+  /** A namespace exists as long as a process is in it: that is all this process is for. */
   async #plugIn(member: number): Promise<void> {
     const sleeper = ['setpriv', '--pdeathsig', 'KILL', 'sleep', 'infinity']
     const holder = spawn('unshare', ['--net', ...sleeper], { stdio: 'ignore' })

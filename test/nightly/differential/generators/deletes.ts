@@ -1,5 +1,5 @@
 /** Requests that delete an event or a collection. */
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import { Members, Raw, type Tree } from '../../fuzz/tree.ts'
 import type { Body, GroupName, Step } from '../step.ts'
 import { setMember } from './events.ts'

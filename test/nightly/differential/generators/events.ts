@@ -1,5 +1,7 @@
 /** Events as clients send them, complete or with something unusual in a few places. */
-import type { Random } from '../../chaos/traffic/random.ts'
+
+import type { Random } from '../../../support/random.ts'
+import { CORE_NAMES } from '../../../support/recorder-styles.ts'
 import { Members, Raw, type Tree } from '../../fuzz/tree.ts'
 import { apiVersionOf, type GroupName } from '../step.ts'
 import {
@@ -12,17 +14,6 @@ import {
   text,
   time,
 } from './values.ts'
-
-/** Names in core/v1 of fields that have other names in events.k8s.io/v1. */
-const CORE_NAMES: Readonly<Record<string, string>> = {
-  regarding: 'involvedObject',
-  note: 'message',
-  reportingController: 'reportingComponent',
-  deprecatedSource: 'source',
-  deprecatedFirstTimestamp: 'firstTimestamp',
-  deprecatedLastTimestamp: 'lastTimestamp',
-  deprecatedCount: 'count',
-}
 
 const FIELDS: Readonly<Record<string, (random: Random) => Tree>> = {
   regarding: reference,

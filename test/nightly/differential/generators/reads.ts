@@ -1,5 +1,5 @@
 /** Requests that only read. */
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import type { GroupName, Step } from '../step.ts'
 import { NAMES } from './values.ts'
 
@@ -234,7 +234,7 @@ const FIELD_VALUES = [
   'é',
 ] as const
 
-/** By label, by field, or both. */
+/** Selects by label, by field, or both. */
 export function selection(random: Random, group: GroupName): [string, string][] {
   const query: [string, string][] = []
   if (random.chance(0.5)) query.push(['labelSelector', random.pick(LABEL_SELECTORS)])

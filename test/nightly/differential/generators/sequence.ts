@@ -1,5 +1,5 @@
 /** Sequences of requests: the same seed and number give the same sequence. */
-import { Random } from '../../chaos/traffic/random.ts'
+import { Random } from '../../../support/random.ts'
 import { GROUPS, type GroupName, type Step, type Verb } from '../step.ts'
 import { remove, removeCollection } from './deletes.ts'
 import { get, list, watch } from './reads.ts'

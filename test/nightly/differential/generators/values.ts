@@ -1,5 +1,5 @@
 /** Values that servers are known to parse differently. */
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import { Members, Raw, type Tree } from '../../fuzz/tree.ts'
 
 export const NAMES = ['n0', 'n1', 'n2'] as const

@@ -1,7 +1,7 @@
 /** Requests that change events. */
 import { StructDecoder } from '../../../../src/codec/struct/struct-decoding.ts'
 import type { JsonObject } from '../../../../src/lib/json.ts'
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import { Members, Raw, type Tree, treeText } from '../../fuzz/tree.ts'
 import { type Body, type GroupName, type Step, typeOf } from '../step.ts'
 import { anyField, changeMetadata, goodEvent, metadataOf, setMember, unusual } from './events.ts'
@@ -49,7 +49,7 @@ export function update(random: Random, group: GroupName): Step {
   }
 }
 
-/** As JSON mostly, as YAML, or as protobuf where the types of the tree allow it. */
+/** Encodes mostly JSON, sometimes YAML, or protobuf where the types of the tree allow it. */
 function sent(random: Random, group: GroupName, tree: Members): Pick<Step, 'headers' | 'body'> {
   const accept = answerForm(random, 0.1)
   const die = random.next()

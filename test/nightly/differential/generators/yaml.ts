@@ -1,5 +1,5 @@
 /** A tree as YAML, in the various styles of people and tools. */
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import { Members, type Tree, treeText } from '../../fuzz/tree.ts'
 
 const PLAIN_SCALARS = [

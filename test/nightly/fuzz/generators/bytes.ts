@@ -1,5 +1,5 @@
 /** The last step: mutations of a text without regard to its meaning. */
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 
 const SNIPPETS = [
   Buffer.from([0xff]),

@@ -1,5 +1,5 @@
 /** Events that the server accepts, and mutations of them. */
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import { containersIn, Members, type Tree, treeOf } from '../tree.ts'
 import { hostileName, hostileText, hostileValue } from './values.ts'
 

@@ -1,5 +1,5 @@
 /** Makes an input from a seed and a number: the same two make the same input. */
-import { Random } from '../../chaos/traffic/random.ts'
+import { Random } from '../../../support/random.ts'
 import type { FuzzInput, Kind } from '../input.ts'
 import { KINDS } from '../input.ts'
 import { Members, type Tree, treeText } from '../tree.ts'

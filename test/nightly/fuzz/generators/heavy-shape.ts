@@ -1,4 +1,4 @@
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import type { FuzzInput, Kind } from '../input.ts'
 
 /** The maximum size of a body, and how much of it is parsed. */
@@ -21,7 +21,7 @@ export function listOf(count: number, entry: (index: number) => string): string 
   return Array.from({ length: count }, (_, index) => entry(index)).join(',')
 }
 
-/** As many entries as fit. */
+/** Joins as many entries as fit. */
 export function upTo(bytes: number, entry: (index: number) => string): string {
   const entries: string[] = []
   let length = 0

@@ -2,7 +2,7 @@
  * Inputs of the maximum size, each of a shape that is known to be expensive for some server. All of
  * them are tried in every run.
  */
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import type { FuzzInput } from '../input.ts'
 import { COLLECTION, STANDING } from './events.ts'
 import { HEAVY_PATCHES } from './heavy-patches.ts'

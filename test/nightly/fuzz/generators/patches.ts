@@ -1,4 +1,4 @@
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import { Members, type Tree } from '../tree.ts'
 import { mutate } from './events.ts'
 import { hostileName, hostileText, hostileValue } from './values.ts'

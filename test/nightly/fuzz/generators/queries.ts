@@ -1,4 +1,4 @@
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import { continueToken, fieldSelector, labelSelector } from './selectors.ts'
 import { hostileName, hostileText } from './values.ts'
 

@@ -1,4 +1,4 @@
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import { hostileText, randomText } from './values.ts'
 
 const KEYS = [

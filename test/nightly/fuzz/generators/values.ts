@@ -1,5 +1,5 @@
 /** Names and values that have broken servers before. */
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import { Members, Raw, type Tree } from '../tree.ts'
 
 export const HOSTILE_NAMES = [

@@ -1,4 +1,4 @@
-import type { Random } from '../../chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import { Members, Raw, type Tree, treeText } from '../tree.ts'
 import { hostileText } from './values.ts'
 

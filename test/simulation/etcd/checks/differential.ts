@@ -1,5 +1,5 @@
 /** Compares the simulated member with a real one: every reply, and every message of watches. */
-import { Random } from '../../../nightly/chaos/traffic/random.ts'
+import { Random } from '../../../support/random.ts'
 import { type ClientStream, FakeWorld } from './fake-world.ts'
 import { message, nested } from './messages.ts'
 import { normalForm, watchForms } from './normal-form.ts'
@@ -7,10 +7,10 @@ import { type Call, Operations } from './operations.ts'
 import type { RealMember, RealStream } from './real-member.ts'
 
 const watchTimeoutMs = 20_000
-/** In the simulation etcd takes at most so long to send its history to a watcher. */
+/** The longest time that the simulated etcd takes to send history to a watch. */
 const historyMs = 150
 const probePeriodMs = 20
-/** So many operations at most until watches are compared: etcd merges revisions in a full queue. */
+/** Operations between comparisons of watches: etcd merges revisions when its queue is full. */
 const settlePeriod = 50
 /** The request for progress. */
 const progressRequest = nested(3, Buffer.alloc(0))
@@ -66,8 +66,7 @@ export class Differential {
     else if (kind < 16) await this.#watch(false)
     else if (kind < 19) await this.#watch(true)
     else if (kind < 35) await this.#progress()
-    else if (kind < 40) await this.#cancel()
-    else if (kind < 44) await this.#settle()
+    else if (kind < 39) await this.#settle()
     else await this.#compare(this.#operations.next())
   }
 
@@ -87,7 +86,7 @@ export class Differential {
   }
 
   async #watch(isPast: boolean): Promise<void> {
-    if (this.#streams.length >= streamsMax && this.#random.chance(0.3)) {
+    if (this.#streams.length >= streamsMax) {
       await this.#settle()
       const [closed] = this.#streams.splice(this.#random.below(this.#streams.length), 1)
       closed?.real.close()
@@ -96,19 +95,16 @@ export class Differential {
     if (isPast) await this.#settle()
     const request = this.#operations.watch(isPast)
     this.#note(`watch ${request.toString('base64')}`)
-    let pair = this.#streams[this.#random.below(this.#streams.length + 1)]
-    if (pair === undefined || this.#streams.length === 0) {
-      pair = {
-        real: this.#real.watch(),
-        simulated: this.#world.watch(0, Buffer.alloc(0)),
-        requests: [],
-      }
-      this.#streams.push(pair)
+    const pair = {
+      real: this.#real.watch(),
+      simulated: this.#world.watch(0, Buffer.alloc(0)),
+      requests: [],
     }
+    this.#streams.push(pair)
     this.#write(pair, request)
     if (isPast) {
       this.#world.advance(historyMs)
-      // Also when there is nothing to send: only then it counts as up to date.
+      // Even with nothing to send, it counts as up to date only then.
       await this.#settle()
       await this.#readHistory()
     }
@@ -116,8 +112,8 @@ export class Differential {
   }
 
   /**
-   * Waits until the real member has read the history for all its watchers. It does so for all at
-   * once: when a watcher that came last is up to date, the others are.
+   * Waits until the real member has read the history for all its watches. It reads for all at once:
+   * when the newest watch is up to date, so are the others.
    */
   async #readHistory(): Promise<void> {
     const stream = this.#real.watch()
@@ -139,16 +135,6 @@ export class Differential {
     if (pair === undefined) return
     this.#note('progress')
     this.#write(pair, progressRequest)
-    this.#write(pair, refusedWatch)
-    await this.#settle()
-  }
-
-  async #cancel(): Promise<void> {
-    await this.#settle()
-    const pair = this.#streams[this.#random.below(this.#streams.length)]
-    if (pair === undefined) return
-    this.#note('cancel')
-    this.#write(pair, nested(2, message([1, this.#random.below(4)])))
     this.#write(pair, refusedWatch)
     await this.#settle()
   }

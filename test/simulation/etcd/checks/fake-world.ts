@@ -1,5 +1,5 @@
 /** A small virtual world for one cluster: time, a network whose links can be cut, and clients. */
-import { Random } from '../../../nightly/chaos/traffic/random.ts'
+import { Random } from '../../../support/random.ts'
 import { Scheduler } from '../../kernel/scheduler.ts'
 import { createCluster } from '../cluster.ts'
 import type {
@@ -11,7 +11,7 @@ import type {
   StreamIn,
 } from '../contract.ts'
 
-/** More mean that something schedules itself without end. */
+/** More steps mean that something schedules itself without end. */
 const stepsMax = 1_000_000
 
 export interface WorldOptions {
@@ -40,7 +40,7 @@ export class FakeWorld {
   scheduled = 0
   readonly #random: Random
   readonly #scheduler = new Scheduler()
-  /** By sender * size + receiver. */
+  /** Indexed by sender * size + receiver. */
   readonly #cut: boolean[] = []
   readonly #size: number
 

@@ -1,5 +1,6 @@
 /** Builds requests and takes responses apart, field by field, without a schema. */
 import { Reader } from '../../../../src/lib/protobuf.ts'
+import { numbersOf } from '../messages.ts'
 
 /** Absent fields are undefined; numbers that are 0 and empty bytes are left out, as in proto3. */
 export type FieldValue = number | bigint | string | Buffer | boolean | undefined
@@ -61,15 +62,4 @@ export function takeApart(response: Buffer): Response {
     term: Number(number(4)),
   }
   return { header, rest: response.subarray(nested(1, content).length) }
-}
-
-/** The numbers of a message by their fields. */
-export function numbersOf(content: Buffer): Map<number, bigint> {
-  const reader = new Reader(content)
-  const numbers = new Map<number, bigint>()
-  while (reader.next()) {
-    if (reader.wireType === 0) numbers.set(reader.field, reader.bigint())
-    else reader.skip()
-  }
-  return numbers
 }

@@ -1,5 +1,5 @@
 /** Random requests for etcd: few keys, so that they meet; valid, at the limits, and refused. */
-import type { Random } from '../../../nightly/chaos/traffic/random.ts'
+import type { Random } from '../../../support/random.ts'
 import { message, nested } from './messages.ts'
 
 export interface Call {
@@ -39,7 +39,7 @@ const ends: readonly [string, ...string[]] = [
 ]
 const leases: readonly [number, ...number[]] = [1, 2, 3, 4, 5]
 
-/** What the generator has to know of the state. */
+/** The state that the generator needs. */
 export interface Position {
   readonly revision: number
   readonly compacted: number
@@ -57,14 +57,13 @@ export class Operations {
   next(): Call {
     const random = this.#random
     const kind = random.below(100)
-    if (kind < 16) return this.#call('KV/Range', this.range())
-    if (kind < 30) return this.#call('KV/Put', this.#put())
-    if (kind < 36) return this.#call('KV/DeleteRange', this.#delete(false))
-    if (kind < 82) return this.#call('KV/Txn', this.#txn(0))
-    if (kind < 94) return this.#lease()
-    if (kind < 96) return this.#alarm()
-    if (kind < 97) return this.#manyOps()
-    return this.#call('KV/Range', this.range())
+    if (kind < 20) return this.#call('KV/Range', this.range())
+    if (kind < 34) return this.#call('KV/Txn', nested(2, nested(2, this.#put())))
+    if (kind < 40) return this.#call('KV/Txn', nested(2, nested(3, this.#delete())))
+    if (kind < 85) return this.#call('KV/Txn', this.#txn(0))
+    if (kind < 97) return this.#lease()
+    if (kind < 99) return this.#alarm()
+    return this.#manyOps()
   }
 
   compaction(): Call {
@@ -77,7 +76,7 @@ export class Operations {
     return this.#call('KV/Compact', message([1, at], [2, physical]))
   }
 
-  /** A WatchCreateRequest. Of the past: it gets history. */
+  /** A WatchCreateRequest; one of the past gets history. */
   watch(isPast: boolean): Buffer {
     const random = this.#random
     const { revision, compacted } = this.#position
@@ -91,11 +90,9 @@ export class Operations {
       [3, start],
       [4, random.chance(0.3)],
       [6, random.chance(0.5)],
-      [7, random.chance(0.1) ? 3 : 0],
       [8, random.chance(0.5)],
     )
-    const filters = random.chance(0.1) ? message([5, random.chance(0.5) ? 1 : undefined]) : ''
-    return nested(1, Buffer.concat([create, Buffer.from(filters)]))
+    return nested(1, create)
   }
 
   range(): Buffer {
@@ -118,10 +115,10 @@ export class Operations {
     return message([1, this.#key(0.01)], [2, value], [3, lease], [4, random.chance(0.3)])
   }
 
-  #delete(isInTxn: boolean): Buffer {
+  #delete(): Buffer {
     const random = this.#random
     const picked = random.chance(0.4) ? random.pick(ends) : ''
-    const end = isInTxn && picked === endOfKeys ? '\xff\xff' : picked
+    const end = picked === endOfKeys ? '\xff\xff' : picked
     return message([1, this.#key(0.01)], [2, end], [3, random.chance(0.4)])
   }
 
@@ -138,7 +135,7 @@ export class Operations {
     const kind = random.below(100)
     if (kind < 30) return nested(1, this.range())
     if (kind < 65) return nested(2, this.#put())
-    if (kind < 84) return nested(3, this.#delete(true))
+    if (kind < 84) return nested(3, this.#delete())
     if (kind < 85) return Buffer.alloc(0)
     if (depth >= 3) return nested(2, this.#put())
     return nested(4, this.#txn(depth + 1))
@@ -167,7 +164,7 @@ export class Operations {
     )
   }
 
-  /** At the limit of the number of operations, on one level or along a path. */
+  /** A transaction at the limit of operations, on one level or along a path. */
   #manyOps(): Call {
     const random = this.#random
     const put = (name: string) => nested(2, nested(2, message([1, name], [2, 'm'])))
@@ -196,7 +193,7 @@ export class Operations {
       case 3:
         return this.#call('Lease/LeaseKeepAlive', message([1, id]))
       default:
-        return this.#call('Lease/LeaseTimeToLive', message([1, id], [2, random.chance(0.5)]))
+        return this.#call('Lease/LeaseTimeToLive', message([1, id]))
     }
   }
 

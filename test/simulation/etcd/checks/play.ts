@@ -7,14 +7,14 @@ import type { Scenario, Step } from './scenarios.ts'
 /** A stream is quiet when nothing came for this time. */
 export const quietMs = 400
 
-/** So long a request on a stream is on its way, at most. */
+/** The longest time that a request on a stream is on its way. */
 export const sentMs = 30
 
 /** Something that scenarios can be played on. */
 export interface Target {
   call(path: string, request: Buffer): Promise<CallReply>
   watch(stream: string, request: Buffer): Promise<void>
-  /** What came over the stream since the last time. */
+  /** The messages of the stream since the last call. */
   messages(stream: string): Promise<readonly Buffer[]>
   wait(ms: number): Promise<void>
   restart(): Promise<void>
@@ -22,7 +22,7 @@ export interface Target {
   restore(bump: number): Promise<void>
 }
 
-/** The text of each step and what came of it. */
+/** The text of each step, with its results. */
 export type Recording = readonly (readonly [step: string, ...results: readonly string[]])[]
 
 export async function play(scenario: Scenario, target: Target): Promise<Recording> {

@@ -1,20 +1,15 @@
-/** A real etcd member, called with encoded requests like a simulated one. */
-import {
-  Client,
-  type ClientDuplexStream,
-  credentials,
-  Metadata,
-  type ServiceError,
-} from '@grpc/grpc-js'
+/**
+ * A real etcd member, called with encoded requests like a simulated one. Speaks gRPC over HTTP/2 on
+ * its own, so that a bug of tidings' client cannot hide a difference.
+ */
+import { type ClientHttp2Stream, connect } from 'node:http2'
 import type { CallReply } from '../contract.ts'
 
 const callTimeoutMs = 20_000
+/** The bytes before each message: whether it is compressed, and its length. */
+const prefixBytes = 5
 
-function asIs(message: Buffer): Buffer {
-  return message
-}
-
-/** A stream to a real member, and what came over it. */
+/** A stream to a real member, and the messages that it has sent. */
 export interface RealStream {
   readonly messages: Buffer[]
   write(message: Buffer): void
@@ -22,62 +17,80 @@ export interface RealStream {
 }
 
 export class RealMember {
-  readonly #client: Client
+  readonly #session: ReturnType<typeof connect>
 
   constructor(endpoint: string) {
-    this.#client = new Client(endpoint.replace(/^http:\/\//, ''), credentials.createInsecure(), {
-      'grpc.max_receive_message_length': -1,
-      'grpc.enable_http_proxy': 0,
-    })
+    this.#session = connect(endpoint)
+    // A member that is killed resets its connection.
+    this.#session.on('error', () => {})
   }
 
+  /** `LeaseKeepAlive`, a stream in gRPC, is a call here: one request, one reply. */
   call(path: string, request: Buffer): Promise<CallReply> {
-    const fullPath = `/etcdserverpb.${path}`
-    if (path === 'Lease/LeaseKeepAlive') return this.#exchange(fullPath, request)
+    const stream = this.#request(path)
+    const messages = messagesOf(stream)
+    let status: CallReply = { code: 14, details: 'the stream ended without a status' }
+    const noteStatus = (headers: NodeJS.Dict<string | string[]>) => {
+      const code = headers['grpc-status']
+      const details = decodeURIComponent(String(headers['grpc-message'] ?? ''))
+      if (code !== undefined) status = { code: Number(code), details }
+    }
+    stream.on('response', noteStatus)
+    stream.on('trailers', noteStatus)
+    stream.setTimeout(callTimeoutMs, () => stream.destroy())
+    stream.end(framed(request))
     return new Promise((resolve) => {
-      this.#client.makeUnaryRequest(
-        fullPath,
-        asIs,
-        asIs,
-        request,
-        { deadline: Date.now() + callTimeoutMs },
-        (error: ServiceError | null, message?: Buffer) => {
-          if (error !== null) resolve({ code: error.code, details: error.details })
-          else resolve({ code: 0, message: message ?? Buffer.alloc(0) })
-        },
-      )
+      stream.on('close', () => {
+        const [message] = messages
+        resolve(status.code === 0 && message !== undefined ? { code: 0, message } : status)
+      })
     })
   }
 
   watch(): RealStream {
-    const stream = this.#stream('/etcdserverpb.Watch/Watch')
-    const messages: Buffer[] = []
-    stream.on('data', (message: Buffer) => messages.push(message))
-    stream.on('error', () => {})
+    const stream = this.#request('Watch/Watch')
+    const messages = messagesOf(stream)
     return {
       messages,
-      write: (message) => stream.write(message),
-      close: () => stream.cancel(),
+      write: (message) => stream.write(framed(message)),
+      close: () => stream.close(),
     }
   }
 
   close(): void {
-    this.#client.close()
+    this.#session.destroy()
   }
 
-  #stream(path: string): ClientDuplexStream<Buffer, Buffer> {
-    return this.#client.makeBidiStreamRequest(path, asIs, asIs, new Metadata())
-  }
-
-  #exchange(path: string, request: Buffer): Promise<CallReply> {
-    const stream = this.#stream(path)
-    stream.write(request)
-    return new Promise((resolve) => {
-      stream.on('error', ({ code, details }: ServiceError) => resolve({ code, details }))
-      stream.once('data', (message: Buffer) => {
-        resolve({ code: 0, message })
-        stream.end()
-      })
+  #request(path: string): ClientHttp2Stream {
+    const stream = this.#session.request({
+      ':method': 'POST',
+      ':path': `/etcdserverpb.${path}`,
+      'content-type': 'application/grpc',
+      te: 'trailers',
     })
+    stream.on('error', () => {})
+    return stream
   }
+}
+
+function framed(message: Buffer): Buffer {
+  const prefix = Buffer.alloc(prefixBytes)
+  prefix.writeUInt32BE(message.length, 1)
+  return Buffer.concat([prefix, message])
+}
+
+/** The messages of a stream, which grow while it sends. */
+function messagesOf(stream: ClientHttp2Stream): Buffer[] {
+  const messages: Buffer[] = []
+  let rest: Buffer = Buffer.alloc(0)
+  stream.on('data', (piece: Buffer) => {
+    rest = Buffer.concat([rest, piece])
+    while (rest.length >= prefixBytes) {
+      const end = prefixBytes + rest.readUInt32BE(1)
+      if (rest.length < end) return
+      messages.push(rest.subarray(prefixBytes, end))
+      rest = rest.subarray(end)
+    }
+  })
+  return messages
 }

@@ -5,7 +5,7 @@ import {
   decodeTxnResult,
   decodeWatchMessage,
 } from '../../../../src/etcd/protocol/hot-messages.ts'
-import { Random } from '../../../nightly/chaos/traffic/random.ts'
+import { Random } from '../../../support/random.ts'
 import type { CallReply } from '../contract.ts'
 import { type ClientStream, FakeWorld } from './fake-world.ts'
 import { message, nested } from './messages.ts'
@@ -121,7 +121,7 @@ export class Storm {
 
   /** Every revision once, in order, as committed. */
   #checkWatches(): void {
-    const kept: Following[] = []
+    const open: Following[] = []
     for (const following of this.#following) {
       let isOpen = following.stream.end === undefined
       for (const bytes of following.stream.messages.splice(0)) {
@@ -135,10 +135,10 @@ export class Storm {
           this.#count('event')
         }
       }
-      if (isOpen) kept.push(following)
+      if (isOpen) open.push(following)
       else this.#count('watch ended')
     }
-    this.#following = kept
+    this.#following = open
   }
 
   #fault(): void {

@@ -5,7 +5,9 @@ import { usePage } from '../../parts/page.ts'
 import { useLoad } from '../../parts/use-load.ts'
 import { useMayReadAll } from '../../parts/use-may-read-all.ts'
 
-/** Chooses the cluster. Nothing where there is only one, or the user may not list them. */
+/**
+ * Selects the cluster. Renders nothing if there is only one, or if the user may not list clusters.
+ */
 export function ClusterSelect(): JSX.Element | null {
   const { client, query, change } = usePage()
   const { data = [] } = useLoad((signal) => listClusters(client, signal).catch(() => []), {

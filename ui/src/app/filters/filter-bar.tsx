@@ -1,4 +1,4 @@
-/** The filters and the time range, the same for all views of events. */
+/** The filters and the time range, shared by all views of events. */
 import '../../styles/filters.css'
 import type { JSX } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
@@ -24,7 +24,7 @@ export function FilterBar(): JSX.Element {
     requestAnimationFrame(() => text.current?.select())
   }
   useShortcut({ keys: ['/'], title: 'Search in notes and reasons', run: focusText })
-  // The live view is always of now.
+  // The live view has no time range.
   const hasRange = query.view !== 'tail'
   return (
     <search class="filters">

@@ -8,18 +8,18 @@ import type { Suggestions } from './suggestions.ts'
 export interface FilterInputProps {
   readonly filter: FilterName
   readonly label: string
-  /** The label, unless that says too little. */
+  /** Shown instead of the label where the label says too little. */
   readonly placeholder?: string
-  /** Applied while the user types, and not only when it is complete. */
+  /** Whether the filter is applied while the user types, and not only once it is complete. */
   readonly isLive?: boolean
   readonly suggestions?: Suggestions
   readonly inputRef?: Ref<HTMLInputElement>
 }
 
-/** After the last letter. */
+/** Delay after the last keystroke. */
 const TYPING_MS = 350
 
-/** One filter: empty it invites, filled it can be removed. */
+/** One filter: an invitation while it is empty, removable once it is set. */
 export function FilterInput(props: FilterInputProps): JSX.Element {
   const { filter, label, placeholder = label, suggestions, inputRef } = props
   const { query } = usePage()
@@ -69,7 +69,9 @@ export function FilterInput(props: FilterInputProps): JSX.Element {
   )
 }
 
-/** A value with parts that cannot be seen is chosen in an event, where they are written out. */
+/**
+ * Values with invisible parts can only be chosen from an event, where those parts are written out.
+ */
 function isPlain(value: string): boolean {
   return visible(value) === value
 }
@@ -98,14 +100,14 @@ function RemoveButton({
 
 interface Suggested {
   readonly values: readonly string[]
-  /** Once, until the input is left. */
+  /** Loads the suggestions once, until the input loses the focus. */
   readonly load: () => void
   readonly stop: () => void
 }
 
 /**
- * What the filter could be. It is asked for when the user does something in the input, not when the
- * focus passes through: the server computes one answer of a user at a time, and events wait for it.
+ * Suggested values. They are requested when the user acts in the input, and not when it gets the
+ * focus: the server computes one answer per user at a time, and the events would wait for this one.
  */
 function useSuggestions(filter: FilterName, suggestions: Suggestions | undefined): Suggested {
   const { query } = usePage()
@@ -130,15 +132,16 @@ interface Typing {
   readonly typed: string
   readonly type: (text: string, known: readonly string[]) => void
   readonly apply: () => void
-  /** The user begins to edit: what follows is one step of the history. */
+  /** Starts an edit: what follows is one step of the browser's history. */
   readonly begin: () => void
-  /** The filter stays as it is. */
+  /** Leaves the filter unchanged. */
   readonly undo: () => void
 }
 
 /**
- * What is in the input, and when it becomes the filter. A name is applied when it is complete: with
- * Enter, when the input is left, or when it is one of the suggestions. Half a name would find nothing.
+ * The input's text, and when it becomes the filter. A name is applied once it is complete: with
+ * Enter, when the input loses the focus, or when it equals a suggestion. Half a name would match
+ * nothing.
  */
 function useTyping({ filter, isLive = false }: FilterInputProps): Typing {
   const { query, change } = usePage()
@@ -147,7 +150,7 @@ function useTyping({ filter, isLive = false }: FilterInputProps): Typing {
   const latest = useRef(typed)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const isStep = useRef(false)
-  /** What this input has applied itself: the user may have typed on meanwhile. */
+  /** The value that this input has applied itself: the user may have typed more since then. */
   const own = useRef(applied)
   const show = (text: string): void => {
     latest.current = text

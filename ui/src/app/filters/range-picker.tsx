@@ -12,7 +12,7 @@ const PRESET_TITLES = {
   '7d': 'The last 7 days',
 } as const
 
-/** The time range: until now, or between two times. */
+/** Selects the time range: until now, or between two times. */
 export function RangePicker(): JSX.Element {
   const { query, change } = usePage()
   const { range } = query

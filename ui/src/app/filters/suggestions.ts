@@ -1,14 +1,14 @@
-/** Values that a filter could have, from the events that there are. */
+/** Suggests filter values from the stored events. */
 import type { ApiClient } from '../../api/client.ts'
 import { listNamespaces } from '../../api/namespaces.ts'
 import { summary } from '../../api/summaries.ts'
 import { type FilterName, NO_FILTERS, type Query } from '../../model/query.ts'
 import { spanOf } from '../../model/range.ts'
 
-/** How long they are not asked for again. */
+/** How long an answer is cached. */
 const KEPT_MS = 60_000
 const VALUES_MAX = 50
-/** Of places and ranges; the oldest is forgotten. */
+/** Cached answers for places and ranges; the oldest is evicted. */
 const ANSWERS_MAX = 40
 
 interface Answer {
@@ -24,7 +24,7 @@ export class Suggestions {
     this.#client = client
   }
 
-  /** Empty where the user may not know, or nothing is known. Never rejects. */
+  /** Empty if the values are unknown or the user may not see them. Never rejects. */
   async valuesOf(
     filter: FilterName,
     query: Query,
@@ -36,7 +36,7 @@ export class Suggestions {
     const known = this.#answers.get(key)
     if (known !== undefined && known.untilMs > nowMs) return known.values
     const values = this.#load(filter, { query, nowMs, signal }).catch(() => {
-      // It may succeed when it is asked for again.
+      // The next request may succeed.
       if (this.#answers.get(key)?.values === values) this.#answers.delete(key)
       return []
     })

@@ -7,7 +7,7 @@ const nowMs = Date.parse('2026-11-16T12:34:56.789Z')
 const hourMs = 3_600_000
 const utc = (): number => 0
 
-test('every preset has 60 to 121 bars of whole units', () => {
+test('gives every preset 60 to 121 bars of whole units', () => {
   const steps = PRESETS.map((last) => {
     const span = spanOf({ last }, nowMs)
     const plan = planBuckets(span, { zone: utc })
@@ -20,27 +20,27 @@ test('every preset has 60 to 121 bars of whole units', () => {
   assert.deepEqual(steps, [10, 30, 300, 900, 7_200])
 })
 
-test('a narrow chart has fewer bars', () => {
+test('gives a narrow chart fewer bars', () => {
   for (const last of PRESETS) {
     const { count } = planBuckets(spanOf({ last }, nowMs), { zone: utc, barsMax: 61 })
     assert.ok(count >= 20 && count <= 61, `${last}: ${count}`)
   }
 })
 
-test('days begin at midnight of the local time', () => {
+test('starts days at local midnight', () => {
   const span = { fromMs: nowMs - 100 * 24 * hourMs, toMs: nowMs }
   const { fromMs, stepMs } = planBuckets(span, { zone: () => 2 * hourMs })
   assert.equal(stepMs, 24 * hourMs)
   assert.equal(new Date(fromMs).toISOString().slice(11), '22:00:00.000Z')
 })
 
-test('a moment and a century have bars, too', () => {
+test('handles a moment and a century', () => {
   assert.equal(planBuckets({ fromMs: nowMs, toMs: nowMs + 1 }, { zone: utc }).count, 1)
   const century = planBuckets({ fromMs: nowMs - 36_525 * 24 * hourMs, toMs: nowMs }, { zone: utc })
   assert.ok(century.count <= 122, String(century.count))
 })
 
-test('bars count Warnings and all others, or only the chosen type', () => {
+test('counts Warnings and all others, or only the selected type', () => {
   const plan = planBuckets({ fromMs: 0, toMs: 2_000 }, { zone: utc })
   const buckets = [
     { counts: new Map([['Normal', 2]]) },
@@ -57,7 +57,7 @@ test('bars count Warnings and all others, or only the chosen type', () => {
   assert.deepEqual(barsOf(plan, [], '').warnings, [0, 0])
 })
 
-test('bars that were chosen in either direction are a span inside of the plan', () => {
+test('turns bars selected in either direction into a span within the plan', () => {
   const plan = planBuckets({ fromMs: 0, toMs: 60_000 }, { zone: utc })
   assert.deepEqual(spanOfBars(plan, 7, 5), { fromMs: 5_000, toMs: 8_000 })
   assert.deepEqual(spanOfBars(plan, -3, 99), { fromMs: 0, toMs: 60_000 })

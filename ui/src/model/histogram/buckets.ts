@@ -1,30 +1,30 @@
-/** How a span is cut into bars: of whole seconds, minutes, hours or days. */
+/** Divides a span into bars of whole seconds, minutes, hours or days. */
 import type { Span } from '../range.ts'
 import { dayMs, hourMs, STEPS_OF_DAY_MS, timeOfWall, zoneAt } from '../times.ts'
 
 const STEPS_MS: readonly number[] = [...STEPS_OF_DAY_MS, dayMs]
 
-/** One more than 120, for a span that does not begin with a step. */
+/** 120, plus one for a span that does not begin at a multiple of the step. */
 export const BARS_MAX = 121
-/** Where there is less room. */
+/** Maximum on narrow screens. */
 export const NARROW_BARS_MAX = 61
 
-/** Parts of a span, which contains the one that they were made for. */
+/** The bars of a span that contains the requested one. */
 export interface BucketPlan extends Span {
-  /** Of a bar; one of those in which the clock is changed may be shorter or longer. */
+  /** Length of a bar; shorter or longer where a clock change falls into it. */
   readonly stepMs: number
-  /** Of bars. */
+  /** Number of bars. */
   readonly count: number
-  /** Where each bar begins. */
+  /** Start time of each bar. */
   readonly starts: readonly number[]
-  /** The server counts in this many equal parts, of which bars are made. */
+  /** Number of equal parts that the server counts in, from which bars are made. */
   readonly parts: number
 }
 
 export interface PlanOptions {
   /** How far local time is ahead of UTC at a time, so that days begin at midnight. */
   readonly zone?: (ms: number) => number
-  /** The number of bars is between a third and all of this, for spans of a minute or more. */
+  /** For spans of a minute or more, the number of bars is between a third of this and this. */
   readonly barsMax?: number
 }
 
@@ -48,12 +48,12 @@ function equalParts(fromMs: number, stepMs: number, count: number): BucketPlan {
   return { fromMs, toMs: fromMs + count * stepMs, stepMs, count, starts, parts: count }
 }
 
-/** The server counts in no more parts. */
+/** The server's maximum number of parts. */
 const PARTS_MAX = 500
 
 /**
- * Bars that begin at the same local times before and after a change of the clock. Where these are
- * made of too many parts, equal bars remain, which say themselves when they begin.
+ * Bars that begin at the same local times before and after a clock change. If they need too many
+ * parts, bars are of equal length and labelled with their start.
  */
 function localParts(
   { fromMs, toMs }: Span,
@@ -79,14 +79,14 @@ function commonDivisor(a: number, b: number): number {
   return b === 0 ? a : commonDivisor(b, a % b)
 }
 
-/** Occurrences in each part of a span, by type. Whatever is no Warning counts as Normal. */
+/** Occurrences per bar, by type. Every type other than Warning counts as Normal. */
 export interface Bars {
   readonly plan: BucketPlan
   readonly normal: readonly number[]
   readonly warnings: readonly number[]
 }
 
-/** `type`: only these are shown; empty for all. */
+/** `type` selects one type; empty for all. */
 export function barsOf(
   plan: BucketPlan,
   buckets: readonly { readonly counts: ReadonlyMap<string, number> }[],
@@ -106,7 +106,7 @@ export function barsOf(
   return { plan, normal, warnings }
 }
 
-/** The bar that has this time. */
+/** Returns the bar that contains this time. */
 export function barAt({ starts }: BucketPlan, ms: number): number {
   return starts.findLastIndex((startMs) => startMs <= ms)
 }

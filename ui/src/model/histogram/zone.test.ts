@@ -17,7 +17,7 @@ const spring = {
   toMs: Date.parse('2026-04-04T22:00:00Z'),
 }
 
-describe('a time zone with changes of the clock', () => {
+describe('a time zone with clock changes', () => {
   // Restored afterwards: the other unit tests run in the same process.
   const { env } = process
   let zoneBefore: string | undefined
@@ -30,7 +30,7 @@ describe('a time zone with changes of the clock', () => {
     else env['TZ'] = zoneBefore
   })
 
-  test('bars begin at the same local times before and after a change of the clock', () => {
+  test('starts bars at the same local times before and after a clock change', () => {
     for (const [span, changedMs] of [
       [autumn, hourMs],
       [spring, -hourMs],
@@ -49,7 +49,7 @@ describe('a time zone with changes of the clock', () => {
     }
   })
 
-  test('what is counted in parts is in the bar that has their time', () => {
+  test('adds each part to the bar that contains its time', () => {
     const plan = planBuckets(autumn, { barsMax: 61 })
     const buckets = Array.from({ length: plan.parts }, () => ({ counts: new Map([['Normal', 1]]) }))
     const { normal } = barsOf(plan, buckets, '')
@@ -60,13 +60,13 @@ describe('a time zone with changes of the clock', () => {
     assert.deepEqual(normal, hours)
   })
 
-  test('bars of too many parts are equal', () => {
+  test('falls back to equal bars when they would need too many parts', () => {
     const plan = planBuckets({ fromMs: autumn.fromMs - 80 * dayMs, toMs: autumn.toMs })
     assert.equal(plan.stepMs, dayMs)
     assert.equal(plan.parts, plan.count)
   })
 
-  test('a span over a change of the clock has offsets', () => {
+  test('prints offsets for a span across a clock change', () => {
     const fromMs = Date.parse('2026-10-25T00:30:00Z')
     assert.equal(
       spanText({ fromMs, toMs: fromMs + hourMs }),

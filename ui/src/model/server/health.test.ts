@@ -13,7 +13,7 @@ warn: some health checks cannot be excluded
 readyz check failed
 `
 
-test('checks are read from the verbose text', () => {
+test('parses the verbose text', () => {
   const checks = readChecks(RED)
   assert.equal(checks.length, 7)
   assert.deepEqual(checks[0], { name: 'ping', isOk: true })
@@ -21,7 +21,7 @@ test('checks are read from the verbose text', () => {
   assert.deepEqual(readChecks('ok'), [])
 })
 
-test('each kind of trouble is told once, the worst first', () => {
+test('reports each kind of trouble once, worst first', () => {
   assert.deepEqual(
     troublesIn(readChecks(RED)).map(({ check, title }) => `${check}: ${title}`),
     [

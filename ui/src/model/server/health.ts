@@ -1,11 +1,14 @@
-/** The checks of `/readyz?verbose`, and what a failing one means for the reader of the page. */
+/**
+ * Parses the checks of `/readyz?verbose`, and says what a failing one means for the reader of the
+ * page.
+ */
 
 export interface Check {
   readonly name: string
   readonly isOk: boolean
 }
 
-/** A line is `[+]datastore ok` or `[-]datastore failed: reason withheld`. */
+/** Matches `[+]datastore ok` and `[-]datastore failed: reason withheld`. */
 const LINE = /^\[([+-])\](\S{1,200}) /
 
 export function readChecks(text: string): readonly Check[] {
@@ -18,11 +21,11 @@ export function readChecks(text: string): readonly Check[] {
 export interface Trouble {
   readonly check: string
   readonly title: string
-  /** For who reads events. */
+  /** What it means for readers of events. */
   readonly meaning: string
 }
 
-/** The first failing checks explain the others: they are the ones that matter most. */
+/** Ordered by importance: an earlier failing check explains the later ones. */
 const MEANINGS: readonly (readonly [name: RegExp, title: string, meaning: string])[] = [
   [
     /^(datastore|etcd)$/,
@@ -34,7 +37,7 @@ const MEANINGS: readonly (readonly [name: RegExp, title: string, meaning: string
     'This replica is loading its events',
     'Lists and counts fail until it has loaded all of them.',
   ],
-  [/^shutdown$/, 'This replica is stopping', 'Another one will respond to further requests.'],
+  [/^shutdown$/, 'This replica is stopping', 'Other replicas handle new requests.'],
   [
     /^(poststarthook\/|autoregister-completion$)/,
     'This replica is starting',

@@ -1,4 +1,4 @@
-/** The state of the mirror of a cluster in words. */
+/** Describes the state of a cluster's mirror. */
 import { humanDuration } from '../times.ts'
 
 export interface MirrorText {
@@ -12,7 +12,7 @@ interface Mirror {
   readonly lagMs: number | undefined
 }
 
-/** Only a mirror that stalls is a problem: the others are where they should be, or on the way. */
+/** Only a stalled mirror is a problem: the others are up to date or catching up. */
 export function mirrorText(mirror: Mirror | undefined): MirrorText {
   if (mirror === undefined) {
     return { icon: undefined, title: 'Not mirrored:', detail: 'its events are written here' }
@@ -29,6 +29,6 @@ export function mirrorText(mirror: Mirror | undefined): MirrorText {
     case 'Stalled':
       return { icon: 'bad', title: state, detail: lag || 'its new events do not arrive' }
     default:
-      return { icon: 'waiting', title: state || 'State not known', detail: lag }
+      return { icon: 'waiting', title: state || 'State unknown', detail: lag }
   }
 }

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { budgetText, joinedWindows, type KeptWindow, keptText, lifetimeText } from './retention.ts'
+import {
+  budgetText,
+  joinedWindows,
+  lifetimeText,
+  type RetentionWindow,
+  retentionText,
+} from './retention.ts'
 
-function windowOf(lifetimes: Readonly<Record<string, string>>, more: object = {}): KeptWindow {
+function windowOf(lifetimes: Readonly<Record<string, string>>, more: object = {}): RetentionWindow {
   return {
     events: 10,
     oldestMs: 5_000,
@@ -15,24 +21,24 @@ function windowOf(lifetimes: Readonly<Record<string, string>>, more: object = {}
   }
 }
 
-test('lifetimes are told in whole words', () => {
+test('writes lifetimes in words', () => {
   assert.deepEqual(
     ['7d', '1d', '1h30m', '1m30.5s', '500ms', 'never', '2w?', ''].map(lifetimeText),
     ['7 days', '1 day', '1 hour 30 minutes', '1 minute 30.5 seconds', '500 milliseconds'].concat(
-      'for ever',
+      'forever',
       '2w?',
       '',
     ),
   )
 })
 
-describe('how long events are kept', () => {
+describe('how long events are retained', () => {
   const rules = (lifetimes: Readonly<Record<string, string>>, more?: object): string =>
-    keptText(windowOf(lifetimes, more))
+    retentionText(windowOf(lifetimes, more))
 
   test('with one lifetime for all', () => {
     assert.equal(rules({ '': '8d' }), 'Events are kept 8 days after their last write')
-    assert.equal(rules({ '': 'never' }), 'Events are kept for ever')
+    assert.equal(rules({ '': 'never' }), 'Events are kept forever')
   })
 
   test('with lifetimes by type', () => {
@@ -51,7 +57,7 @@ describe('how long events are kept', () => {
     assert.equal(rules({ Warning: '7d' }), 'Warnings are kept 7 days after their last write')
   })
 
-  test('with further rules, which are counted', () => {
+  test('counts further rules', () => {
     assert.equal(
       rules({ 'reason=Pulled': '10m', Warning: '7d', '': '1h' }),
       'Events are kept 1 hour after their last write (Warnings 7 days); 1 further rule',
@@ -64,7 +70,7 @@ describe('how long events are kept', () => {
   })
 })
 
-test('a budget has events, bytes or both', () => {
+test('formats a budget of events, bytes or both', () => {
   assert.equal(
     budgetText({ events: 100_000, bytes: 209_715_200 }),
     'at most 100,000 events and 200 MiB',
@@ -73,7 +79,7 @@ test('a budget has events, bytes or both', () => {
   assert.equal(budgetText({}), '')
 })
 
-test('the windows of several clusters are one', () => {
+test('merges the windows of several clusters', () => {
   const one = windowOf({ '': '8d' }, { budget: { events: 5 }, evicted: 3 })
   assert.equal(joinedWindows([]), undefined)
   assert.equal(joinedWindows([one]), one)
@@ -81,12 +87,12 @@ test('the windows of several clusters are one', () => {
   assert.ok(same)
   assert.deepEqual([same.events, same.oldestMs, same.evicted, same.refused], [20, 2_000, 7, 2])
   assert.equal(same.budget, undefined)
-  assert.equal(keptText(same), 'Events are kept 8 days after their last write')
+  assert.equal(retentionText(same), 'Events are kept 8 days after their last write')
   const other = joinedWindows([
     one,
     windowOf({ '': '1d' }, { oldestMs: undefined, evicted: undefined }),
   ])
   assert.ok(other)
   assert.deepEqual([other.oldestMs, other.evicted], [5_000, undefined])
-  assert.equal(keptText(other), 'Each cluster keeps its events for a time of its own')
+  assert.equal(retentionText(other), 'Retention differs between clusters')
 })

@@ -1,8 +1,11 @@
-/** How long events are kept, in words. */
+/** Describes how long events are retained. */
 import { bytesText, counted } from '../numbers.ts'
 
 export interface Lifetime {
-  /** What it applies to: `Warning`, `reason=Pulling|Pulled controller=kubelet`; empty: all others. */
+  /**
+   * What the lifetime applies to: `Warning`, `reason=Pulling|Pulled controller=kubelet`; empty for
+   * all other events.
+   */
   readonly selects: string
   /** `7d`, `1h30m`, `never`. */
   readonly lifetime: string
@@ -13,19 +16,19 @@ export interface Budget {
   readonly bytes?: number | undefined
 }
 
-/** What is kept of a namespace, of a cluster or of all clusters. */
-export interface KeptWindow {
+/** What is retained of a namespace, of a cluster or of all clusters. */
+export interface RetentionWindow {
   readonly events: number
   /** When the oldest event was last seen. */
   readonly oldestMs: number | undefined
-  /** In the order in which they apply. Undefined when they differ between clusters. */
+  /** In order of precedence. Undefined if they differ between clusters. */
   readonly lifetimes: readonly Lifetime[] | undefined
-  /** Lifetimes that are not shown. */
+  /** Number of lifetimes that the server did not list. */
   readonly hiddenRules: number
   readonly budget: Budget | undefined
-  /** Events that budgets deleted; undefined when it is not known. */
+  /** Events deleted by budgets; undefined if unknown. */
   readonly evicted: number | undefined
-  /** Writes that the replica has refused since its start; undefined when it is not known. */
+  /** Writes rejected by the replica since its start; undefined if unknown. */
   readonly refused: number | undefined
 }
 
@@ -37,9 +40,9 @@ const UNIT_NAMES: Readonly<Record<string, string>> = {
   ms: 'millisecond',
 }
 
-/** `7d` as `7 days`, `1h30m` as `1 hour 30 minutes`. A text that it does not know stays as it is. */
+/** `7d` becomes `7 days`, `1h30m` becomes `1 hour 30 minutes`. Returns other texts unchanged. */
 export function lifetimeText(lifetime: string): string {
-  if (lifetime === 'never') return 'for ever'
+  if (lifetime === 'never') return 'forever'
   if (!/^(\d+(\.\d+)?(ms|[dhms]))+$/.test(lifetime)) return lifetime
   return [...lifetime.matchAll(/([\d.]+)([a-z]+)/g)]
     .map(([, number = '', unit = '']) => counted(Number(number), UNIT_NAMES[unit] ?? unit))
@@ -47,8 +50,8 @@ export function lifetimeText(lifetime: string): string {
 }
 
 /** `Events are kept 7 days after their last write (Warnings 14 days)` */
-export function keptText({ lifetimes, hiddenRules }: KeptWindow): string {
-  if (lifetimes === undefined) return 'Each cluster keeps its events for a time of its own'
+export function retentionText({ lifetimes, hiddenRules }: RetentionWindow): string {
+  if (lifetimes === undefined) return 'Retention differs between clusters'
   const of = (selects: string): string | undefined =>
     lifetimes.find((one) => one.selects === selects)?.lifetime
   const [warnings, normals, others] = [of('Warning'), of('Normal'), of('')]
@@ -64,7 +67,9 @@ export function keptText({ lifetimes, hiddenRules }: KeptWindow): string {
   return `${what} are kept ${fromWriteText(usual)}${aside === '' ? '' : ` (${aside})`}${rest}`
 }
 
-/** An event can have happened long before it was written, and be older than its lifetime. */
+/**
+ * An event may have happened long before it was written, and may thus be older than its lifetime.
+ */
 function fromWriteText(lifetime: string): string {
   return `${lifetimeText(lifetime)}${lifetime === 'never' ? '' : ' after their last write'}`
 }
@@ -86,8 +91,8 @@ export function budgetText({ events, bytes }: Budget): string {
   return parts.length === 0 ? '' : `at most ${parts.join(' and ')}`
 }
 
-/** The windows of several clusters as one. */
-export function joinedWindows(windows: readonly KeptWindow[]): KeptWindow | undefined {
+/** Merges the windows of several clusters. */
+export function joinedWindows(windows: readonly RetentionWindow[]): RetentionWindow | undefined {
   const [first, ...others] = windows
   if (first === undefined || others.length === 0) return first
   const isSame = others.every(
@@ -99,14 +104,14 @@ export function joinedWindows(windows: readonly KeptWindow[]): KeptWindow | unde
     oldestMs: oldest.length === 0 ? undefined : Math.min(...oldest),
     lifetimes: isSame ? first.lifetimes : undefined,
     hiddenRules: isSame ? first.hiddenRules : 0,
-    // A budget is of one cluster.
+    // A budget applies to one cluster.
     budget: undefined,
     evicted: sumOf(windows.map(({ evicted }) => evicted)),
     refused: sumOf(windows.map(({ refused }) => refused)),
   }
 }
 
-/** Undefined when one is. */
+/** Undefined if any count is. */
 function sumOf(counts: readonly (number | undefined)[]): number | undefined {
   return counts.includes(undefined)
     ? undefined

@@ -1,24 +1,24 @@
-/** The state of the server in a few words. */
+/** Describes the state of the server. */
 import { type Check, type Trouble, troublesIn } from './health.ts'
 
 export interface Known {
   readonly checks: readonly Check[] | undefined
-  /** The HTTP status with which the checks were refused. */
+  /** HTTP status with which the server refused to list its checks. */
   readonly checksCode: number | undefined
-  /** When the server has last responded. */
+  /** When the server last responded. */
   readonly atMs: number | undefined
-  /** It does not respond now. */
+  /** True while the server does not respond. */
   readonly isAway: boolean
 }
 
 export interface StateText {
-  /** `unknown` is no problem: a proxy, or a permission, hides the state. */
+  /** `unknown` is not a problem: a proxy or a missing permission hides the state. */
   readonly level: 'ok' | 'unknown' | 'problem'
   readonly title: string
   readonly meaning: string
 }
 
-/** `timeText` prints a time. */
+/** `timeText` formats a time. */
 export function stateText(known: Known, timeText: (ms: number) => string): StateText {
   const { checks, checksCode, atMs, isAway } = known
   if (isAway) {
@@ -26,22 +26,22 @@ export function stateText(known: Known, timeText: (ms: number) => string): State
     return {
       level: 'problem',
       title: 'The server does not respond',
-      meaning: `Nothing new is shown${since}. The page tries again by itself.`,
+      meaning: `Nothing new is shown${since}. The page retries automatically.`,
     }
   }
   if (checks !== undefined) return troubleText(troublesIn(checks))
   if (checksCode === undefined)
-    return { level: 'unknown', title: 'Asking the server…', meaning: '' }
+    return { level: 'unknown', title: 'Contacting the server…', meaning: '' }
   if (checksCode === 401 || checksCode === 403) {
     return {
       level: 'unknown',
-      title: 'State not known',
+      title: 'State unknown',
       meaning: `This server, or a proxy in front of it, does not show /readyz to you (${checksCode}).`,
     }
   }
   return {
     level: 'problem',
-    title: 'The server does not tell its state',
+    title: 'The server does not report its state',
     meaning: `/readyz responds with HTTP status ${checksCode}.`,
   }
 }

@@ -1,9 +1,9 @@
-/** The header `Warning`, in which the server says what is odd about an answer. */
+/** Parses the `Warning` header, in which the server qualifies an answer. */
 
-/** `299 - "a \\"text\\""`; a browser joins several headers with commas. */
+/** Matches `299 - "a \\"text\\""`; browsers join several headers with commas. */
 const WARNING = /\b\d{3} \S{1,256} "((?:[^"\\]|\\.)*)"/g
 
-/** Its texts, each once. */
+/** Returns the texts without duplicates. */
 export function warningTexts(header: string): readonly string[] {
   // The server sends UTF-8, and the browser shows each byte as a character.
   const bytes = Uint8Array.from(header, (character) => character.charCodeAt(0))

@@ -1,4 +1,4 @@
-/** Everything that is known of an event, below its line in a list. */
+/** All fields of an event, below its line in a list. */
 import type { ComponentChildren, JSX } from 'preact'
 import { type EventRow, type ObjectName, repeatsOf } from '../../model/event-row.ts'
 import { localTime, utcTime } from '../../model/times.ts'
@@ -6,7 +6,7 @@ import { PlainText } from '../plain-text.tsx'
 import { FilterButton } from './filter-button.tsx'
 import { ObjectLink } from './object-link.tsx'
 
-/** An event may have very many; the others are counted. */
+/** An event may have very many labels; the rest are counted. */
 const LABELS_SHOWN = 50
 
 export function EventDetails({
@@ -70,7 +70,7 @@ function Entry({
   )
 }
 
-/** Nothing for an empty value. */
+/** Renders nothing for an empty value. */
 function ValueEntry({
   name,
   value,

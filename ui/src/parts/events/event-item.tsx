@@ -9,30 +9,30 @@ import { ObjectLink } from './object-link.tsx'
 
 export interface EventItemProps {
   readonly row: EventRow
-  /** When it was last seen, as a text. */
+  /** Formatted time at which it was last seen. */
   readonly seen: string
-  /** Of the list, unique on the page. */
+  /** Id of the list, unique on the page. */
   readonly id: string
   readonly isOpen: boolean
-  /** Of all rows, only the controls of this one are reached by the tabulator key. */
+  /** Tab reaches only the controls of the active row. */
   readonly isActive: boolean
   readonly hasNamespace: boolean
   readonly hasCluster: boolean
   readonly isMarked: boolean
-  /** Above the line. */
+  /** Shown above the line. */
   readonly notice: JSX.Element | undefined
   readonly actions: ItemActions
 }
 
-/** What a row asks of its list; keys are those of rows. */
+/** Actions that a row requests from its list, identified by row key. */
 export interface ItemActions {
   readonly focus: (key: string) => void
   readonly toggle: (key: string) => void
-  /** Moves to another row, by the arrow keys. */
+  /** Moves to another row, for the arrow keys. */
   readonly move: (step: number) => void
 }
 
-/** One event: a line, and all the rest when it is open. Rendered again only if it has changed. */
+/** One event: a line, and all fields when it is open. Renders again only if it has changed. */
 export class EventItem extends Component<EventItemProps> {
   override shouldComponentUpdate(next: EventItemProps): boolean {
     const names = Object.keys(next) as (keyof EventItemProps)[]

@@ -1,6 +1,6 @@
 /**
- * Events, one line each. A row is active: the tabulator key reaches only its controls, and the keys
- * j, k and the arrows move to other rows, so that a long list is no trap for the keyboard.
+ * Events, one line each. One row is active: Tab reaches only its controls, and j, k and the arrow
+ * keys move to other rows, so that a long list does not trap the keyboard.
  */
 import '../../styles/event-list.css'
 import type { JSX } from 'preact'
@@ -14,18 +14,18 @@ import { useNow } from './use-now.ts'
 
 export interface EventListProps {
   readonly rows: readonly EventRow[]
-  /** Names the list for screen readers. */
+  /** The list's name for screen readers. */
   readonly label: string
   readonly isBusy?: boolean
-  /** Told whether any row is open. */
+  /** Called with whether any row is open. */
   readonly onOpen?: (isAnyOpen: boolean) => void
-  /** When the event was seen; by default how long ago. */
+  /** Formats when the event was seen; by default, how long ago. */
   readonly seenText?: (row: EventRow) => string
-  /** By default that of the row: rows with the same key use the same parts, one after the other. */
+  /** By default the row's key. Rows with the same key successively reuse the same components. */
   readonly keyOf?: (row: EventRow) => string | number
-  /** Whether to point out a row calmly. */
+  /** Whether to highlight a row. */
   readonly isMarked?: (row: EventRow) => boolean
-  /** Something between this row and the one above it. */
+  /** Rendered between this row and the one above it. */
   readonly noticeAbove?: (row: EventRow) => JSX.Element | undefined
 }
 
@@ -45,7 +45,7 @@ export function EventList(props: EventListProps): JSX.Element {
     rows.findIndex(({ key }) => key === activeKey),
   )
   const { list, move } = useRowKeys(activeIndex, () => toggle(rows[activeIndex]?.key ?? ''))
-  // The same in every render, so that a row that has not changed is not rendered again.
+  // Stable across renders, so that unchanged rows are not rendered again.
   const { current: actions } = useRef<ItemActions>({ focus: setActiveKey, toggle, move })
   const hasCluster = query.cluster === '*'
   const hasNamespace = query.namespace === ''
@@ -75,7 +75,7 @@ export function EventList(props: EventListProps): JSX.Element {
   )
 }
 
-/** The keys that move between rows, for the list that gets the returned reference. */
+/** Keyboard navigation between rows, for the list with the returned ref. */
 function useRowKeys(
   activeIndex: number,
   onOpen: () => void,

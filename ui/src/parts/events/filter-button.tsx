@@ -4,7 +4,7 @@ import { isolated } from '../../model/visible.ts'
 import { usePage } from '../page.ts'
 import { PlainText } from '../plain-text.tsx'
 
-/** A value of an event. Pressing it shows only events that have it. */
+/** A value of an event. Pressing it filters by that value. */
 export function FilterButton({
   filter,
   value,

@@ -7,14 +7,14 @@ import { QueryLink } from '../query-link.tsx'
 
 export interface ObjectLinkProps {
   readonly object: ObjectName
-  /** The cluster of the object, where several are shown. */
+  /** The object's cluster, if several are shown. */
   readonly cluster: string
   readonly tabIndex?: number | undefined
-  /** Whether the namespace is shown, too: `Pod/shop/web-0`. */
+  /** Whether to include the namespace: `Pod/shop/web-0`. */
   readonly isFull?: boolean
 }
 
-/** `Pod/web-0`: leads to everything that mentions the object. */
+/** `Pod/web-0`: links to everything that mentions the object. */
 export function ObjectLink({
   object,
   cluster,

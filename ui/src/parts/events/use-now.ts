@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks'
 
-/** Relative times are at most this old. */
+/** Maximum age of relative times. */
 const TICK_MS = 15_000
 
-/** The time, for texts such as `5m` that stay true while nothing else changes. */
+/** The current time, for texts such as `5m` that must stay true while nothing else changes. */
 export function useNow(): number {
   const [nowMs, setNowMs] = useState(Date.now)
   useEffect(() => {

@@ -7,12 +7,14 @@ import { PlainText } from '../plain-text.tsx'
 import { useRetry } from '../use-retry.ts'
 
 export interface DataNotesProps {
-  /** Of everything below; undefined for what is not loaded. */
+  /** The bases of all data below; undefined for data that is not loaded. */
   readonly bases: readonly (Basis | undefined)[]
   readonly isBusy: boolean
 }
 
-/** Says above data how far it can be trusted. While it is from memory, newer data is tried for. */
+/**
+ * Says how far the data below can be trusted. While it comes from memory, newer data is requested.
+ */
 export function DataNotes({ bases, isBusy }: DataNotesProps): JSX.Element | null {
   const { nowMs, refresh } = usePage()
   const known = bases.filter((basis) => basis !== undefined)

@@ -5,7 +5,7 @@ import { Moment } from '../event-time.tsx'
 import { usePage } from '../page.ts'
 import { useServerStatus } from './status.ts'
 
-/** Says from when on events are kept, if the shown span begins earlier. */
+/** Says since when events are retained, if the displayed span begins earlier. */
 export function HorizonNote({ span }: { readonly span: Span }): JSX.Element | null {
   const { nowMs } = usePage()
   const { window } = useServerStatus()

@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 
 export type StateIconName = 'good' | 'bad' | 'busy' | 'waiting'
 
-/** Shapes differ, so that nobody needs to see the colours. */
+/** Shapes differ, so that colour is not needed to distinguish them. */
 const PATHS: Readonly<Record<StateIconName, string>> = {
   good: 'M8 1a7 7 0 1 1 0 14A7 7 0 0 1 8 1zM7 11.4l5-5.2-1.3-1.2L7 8.9 5.300 7.200 4 8.500z',
   bad: 'M5 1h6l4 4v6l-4 4H5l-4-4V5zM7.200 4v5h1.600V4zm0 6.400V12h1.600v-1.600z',
@@ -11,7 +11,7 @@ const PATHS: Readonly<Record<StateIconName, string>> = {
     'M3.500 6.500a1.500 1.500 0 1 1 0 3 1.500 1.500 0 0 1 0-3zm4.500 0a1.500 1.500 0 1 1 0 3 1.500 1.500 0 0 1 0-3zm4.500 0a1.500 1.500 0 1 1 0 3 1.500 1.500 0 0 1 0-3z',
 }
 
-/** The state of something of the server. Its text is beside it. */
+/** A state icon, always accompanied by text. */
 export function StateIcon({ icon }: { readonly icon: StateIconName }): JSX.Element {
   return (
     <svg

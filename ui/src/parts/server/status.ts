@@ -1,28 +1,30 @@
-/** What the server says about itself, for the footer and for views that show how far back it goes. */
+/** The server's status, for the footer and for views that show how far back events go. */
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
 import type { ApiError } from '../../api/api-error.ts'
 import type { Check } from '../../model/server/health.ts'
-import type { KeptWindow } from '../../model/server/retention.ts'
+import type { RetentionWindow } from '../../model/server/retention.ts'
 
 export interface ServerStatus {
-  /** Undefined until it is known. */
+  /** Undefined until known. */
   readonly checks: readonly Check[] | undefined
-  /** Why the checks are not known. */
+  /** Why the checks are unknown. */
   readonly checksError: ApiError | undefined
-  /** Of the namespace and the cluster that are shown. Undefined until it is known, or without events. */
-  readonly window: KeptWindow | undefined
+  /**
+   * The window of the displayed namespace and cluster. Undefined until known, or without events.
+   */
+  readonly window: RetentionWindow | undefined
   readonly windowError: ApiError | undefined
-  /** Whether the server has told what is kept there: if so, an undefined window is an empty one. */
+  /** Whether the window is known: if so, an undefined window is an empty one. */
   readonly isWindowKnown: boolean
-  /** Empty until it is known. */
+  /** Empty until known. */
   readonly version: string
 }
 
 export interface PolledStatus extends ServerStatus {
-  /** When the server has last responded. */
+  /** When the server last responded. */
   readonly atMs: number | undefined
-  /** Why it does not respond now. */
+  /** Why the server does not respond now. */
   readonly error: ApiError | undefined
   readonly again: () => void
 }
