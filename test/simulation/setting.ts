@@ -21,6 +21,7 @@ export interface Setting {
   readonly quotaBytes: number
   /** Longer watch responses are sent in fragments. */
   readonly watchFragmentBytes: number
+  readonly watchLacksPreviousEvery: number | undefined
   readonly limits: WorldLimits
   /** At least one; the first applies from the beginning. */
   readonly policies: readonly PolicyStep[]
@@ -125,5 +126,6 @@ export function makeSetting(options: SettingOptions): Setting {
     statesMax: random.pick([8, 256, 256]),
     policies: planPolicies(options.seed, { durationMs: options.durationMs, eventTtlMs }),
     storms,
+    watchLacksPreviousEvery: random.pick([undefined, 3]),
   }
 }

@@ -56,6 +56,7 @@ export interface MemberCluster {
   readonly leadership: Leadership
   readonly quotaBytes: number
   readonly fragmentBytes: number
+  nextWatchLacksPrevious(): boolean
   readonly members: readonly SimulatedMember[]
   /** The size of a database file without free pages. */
   readonly databaseBytes: number
@@ -113,6 +114,10 @@ export class SimulatedMember implements Member, Participant, ReadHost, WatchHost
 
   get fragmentBytes(): number {
     return this.#cluster.fragmentBytes
+  }
+
+  nextWatchLacksPrevious(): boolean {
+    return this.#cluster.nextWatchLacksPrevious()
   }
 
   get hasLeader(): boolean {
