@@ -231,7 +231,7 @@ export const PATCHES: readonly KnownDifference[] = [
         ? places.every((place) =>
             /^\.(?:content\.metadata\.|warning: .*)ownerReferences/.test(place),
           )
-        : /metadata\.ownerReferences(?:\.\w+)?: Invalid value|^ "" is invalid: patch: Invalid value/.test(
+        : /metadata\.ownerReferences(?:\[\d+\])?(?:\.\w+)?: (?:Invalid|Required) value|^ "" is invalid: patch: Invalid value/.test(
             messageOf(theirs),
           )),
   },
