@@ -240,7 +240,7 @@ export const PATCHES: readonly KnownDifference[] = [
     explains: ({ step, places }) =>
       step.comparesOwners === true &&
       places.every((place) =>
-        /^\.content\.metadata\.managedFields.*f:(?:reporting(?:Component|Instance|Controller)|eventTime|source|related|lastObservedTime|\w*[tT]imestamp)(?:: missing|: unexpected|\.)/.test(
+        /^\.content\.metadata\.managedFields.*f:(?:reporting(?:Component|Instance|Controller)|eventTime|source|related|lastObservedTime|\w*[tT]imestamp|series\.(?=\.: missing))(?:: missing|: unexpected|\.)/.test(
           place,
         ),
       ),
