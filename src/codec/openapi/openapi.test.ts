@@ -70,6 +70,7 @@ describe('OpenAPI documents', () => {
       `${META}.OwnerReference`,
       `${META}.Patch`,
       `${META}.Preconditions`,
+      `${META}.ShardInfo`,
       `${META}.Status`,
       `${META}.StatusCause`,
       `${META}.StatusDetails`,

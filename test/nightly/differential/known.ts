@@ -124,7 +124,7 @@ export const KNOWN: readonly KnownDifference[] = [
       step.verb === 'list' &&
       isDone(ours) &&
       isDone(theirs) &&
-      (hasQuery(step, 'fieldSelector') || hasQuery(step, 'labelSelector')) &&
+      ['fieldSelector', 'labelSelector', 'shardSelector'].some((name) => hasQuery(step, name)) &&
       hasQuery(step, 'limit') &&
       places.every((place) => /^\.content\.metadata\.continue: missing/.test(place)),
   },
