@@ -125,6 +125,7 @@ export class World implements ClientWorld, FaultTarget {
       observer: this.#checks,
       quotaBytes: setting.quotaBytes,
       watchFragmentBytes: setting.watchFragmentBytes,
+      rangeStreamShare: setting.rangeStreamShare,
     })
     this.network = new Network({
       scheduler: this.#scheduler,

@@ -38,6 +38,7 @@ class SimulatedCluster implements Cluster, MemberCluster {
   readonly members: readonly SimulatedMember[]
   readonly leadership: Leadership
   readonly fragmentBytes: number
+  readonly rangeStreamShare: number
   machine: Machine = new Machine()
   quotaBytes: number
   readonly #observer: ClusterObserver
@@ -51,6 +52,7 @@ class SimulatedCluster implements Cluster, MemberCluster {
   constructor(options: ClusterOptions) {
     this.quotaBytes = options.quotaBytes
     this.fragmentBytes = options.watchFragmentBytes ?? fragmentBytesDefault
+    this.rangeStreamShare = options.rangeStreamShare ?? 0
     this.#observer = options.observer
     const worlds = Array.from({ length: options.size }, (_, index) => options.world(index))
     this.#now = () => (worlds[0] as (typeof worlds)[0]).now()
