@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { readFailedChecks } from '../../../src/etcd/member-http.ts'
-import { BackwardWriter } from '../../../src/lib/protobuf.ts'
 import { type LogFields, silentLog } from '../../../src/lib/log/log.ts'
+import { BackwardWriter } from '../../../src/lib/protobuf.ts'
 import { Datastore } from '../../../src/storage/etcd/datastore.ts'
 import { RealMember } from '../../simulation/etcd/checks/real-member.ts'
 import { type EtcdCluster, startEtcd, startEtcdCluster } from '../../support/etcd.ts'
@@ -81,7 +81,9 @@ for (const { name, binary, skip } of etcdVersions) {
       const { memberId } = await client.status(endpoint)
       assert.deepEqual(await readFailedChecks(endpoint, { tls: undefined, signal }), [])
       await order(endpoint, 'Alarm', 1, memberId, 2)
-      await followed.logs(new RegExp(`data of its members differs.* members=${memberId.toString(16)} `))
+      await followed.logs(
+        new RegExp(`data of its members differs.* members=${memberId.toString(16)} `),
+      )
       const failed = await readFailedChecks(endpoint, { tls: undefined, signal })
       assert.deepEqual(failed, ['data_corruption'])
       await followed.datastore.checkHealth()
