@@ -283,7 +283,13 @@ describe('a scan', () => {
     await settle()
     options.count = keysMax - 1
     streams[0]?.emit('end')
-    await assert.rejects(ended, { kind: 'internal', message: /not the same as before: 32 were/ })
+    await assert.rejects(ended, { kind: 'internal', message: /8 keys of a state that has 32 more/ })
+  })
+
+  test('fails when etcd sends none of the keys that it counts', async () => {
+    const { scanner, options } = setUp()
+    options.keys = 0
+    await assert.rejects(readAll(scanner).ended, { kind: 'internal', message: /has 40 more/ })
   })
 
   test('does not use a stream that has more keys than are left', async () => {

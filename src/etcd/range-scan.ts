@@ -215,10 +215,11 @@ class Scan {
     { revision = 0, connection = Number.POSITIVE_INFINITY, count }: Partial<RangeResult>,
   ): ScanChunk {
     const due = this.#remaining ?? count ?? 0
-    if (kvs.length > due || (count ?? due) !== due) throw inconsistent(due, kvs.length)
+    const isPossible = kvs.length <= due && (kvs.length > 0 || due === 0)
+    if (!isPossible || (count ?? due) !== due) throw inconsistent(due, kvs.length)
     this.#revision ||= revision
     this.#connection = Math.max(this.#connection, connection)
-    this.#remaining = kvs.length === 0 ? 0 : due - kvs.length
+    this.#remaining = due - kvs.length
     this.taken += kvs.length
     const last = kvs.at(-1)
     if (last !== undefined) this.#key = Buffer.concat([last.key, Buffer.of(0)])
@@ -227,6 +228,6 @@ class Scan {
 }
 
 function inconsistent(due: number, found: number): EtcdError {
-  const message = `etcd sent ${found} keys, and the number of keys in the state that is read is not the same as before: ${due} were left`
+  const message = `etcd sent ${found} keys of a state that has ${due} more, or counted them differently`
   return new EtcdError({ kind: 'internal', message })
 }
