@@ -22,6 +22,8 @@ export interface Setting {
   /** Longer watch responses are sent in fragments. */
   readonly watchFragmentBytes: number
   readonly watchLacksPreviousEvery: number | undefined
+  /** How likely a member has RangeStream (etcd 3.7) after each start, as in a rolling upgrade. */
+  readonly rangeStreamShare: number
   readonly limits: WorldLimits
   /** At least one; the first applies from the beginning. */
   readonly policies: readonly PolicyStep[]
@@ -111,6 +113,7 @@ export function makeSetting(options: SettingOptions): Setting {
     finalMs: 15_000,
     quotaBytes: 64 * 1024 * 1024,
     watchFragmentBytes: random.pick([32_768, 2 * 1024 * 1024]),
+    rangeStreamShare: new Random(options.seed ^ 0x57e4).pick([0, 0.5, 1]),
     limits: {
       eventTtlMs,
       compactionIntervalMs: random.pick([60_000, 90_000, 3 * minute]),

@@ -126,6 +126,7 @@ export class World implements ClientWorld, FaultTarget {
       quotaBytes: setting.quotaBytes,
       watchFragmentBytes: setting.watchFragmentBytes,
       watchLacksPreviousEvery: setting.watchLacksPreviousEvery,
+      rangeStreamShare: setting.rangeStreamShare,
     })
     this.network = new Network({
       scheduler: this.#scheduler,

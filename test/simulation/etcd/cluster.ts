@@ -40,6 +40,7 @@ class SimulatedCluster implements Cluster, MemberCluster {
   readonly fragmentBytes: number
   readonly #lacksPreviousEvery: number
   #pastWatches = 0
+  readonly rangeStreamShare: number
   machine: Machine = new Machine()
   quotaBytes: number
   readonly #observer: ClusterObserver
@@ -54,6 +55,7 @@ class SimulatedCluster implements Cluster, MemberCluster {
     this.quotaBytes = options.quotaBytes
     this.fragmentBytes = options.watchFragmentBytes ?? fragmentBytesDefault
     this.#lacksPreviousEvery = options.watchLacksPreviousEvery ?? Number.POSITIVE_INFINITY
+    this.rangeStreamShare = options.rangeStreamShare ?? 0
     this.#observer = options.observer
     const worlds = Array.from({ length: options.size }, (_, index) => options.world(index))
     this.#now = () => (worlds[0] as (typeof worlds)[0]).now()
