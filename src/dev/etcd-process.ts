@@ -5,13 +5,14 @@
  * that only this process holds open, and kills etcd when the pipe closes. (An exit handler would
  * miss SIGKILL, and SIGTERM without a handler.)
  */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import http, { type ClientRequest } from 'node:http'
 import https from 'node:https'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
 import { pause } from '../lib/abort.ts'
 
 export interface EtcdPorts {
@@ -47,6 +48,7 @@ export interface EtcdProcessOptions {
 const host = '127.0.0.1'
 const defaultStartTimeoutMs = 20_000
 const defaultStopTimeoutMs = 5_000
+const versionTimeoutMs = 5_000
 const healthTimeoutMs = 1_000
 const healthIntervalMs = 50
 /** Start attempts when other processes take the ports that were free. */
@@ -170,6 +172,12 @@ export class EtcdProcess {
     this.#log.push(line)
     if (this.#log.length > logLinesMax) this.#log.shift()
   }
+}
+
+/** Whether the names of flags are those before 3.6, which renamed many; 3.7 rejects the old names. */
+export async function hasOldFlags(binary: string): Promise<boolean> {
+  const { stdout } = await promisify(execFile)(binary, ['--version'], { timeout: versionTimeoutMs })
+  return /^etcd Version: 3\.[0-5]\./.test(stdout)
 }
 
 /** Three ports that are currently free; another process may still take them. */

@@ -5,10 +5,10 @@
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import process from 'node:process'
 import { promisify } from 'node:util'
-import { EtcdMember, etcdBinary } from '../../support/etcd.ts'
+import { EtcdMember, etcdBinary, etcdctlBinary, etcdutlBinary } from '../../support/etcd.ts'
 import { reserveEtcdPorts } from '../../support/ports.ts'
 import { play, quietMs, sentMs, type Target } from './checks/play.ts'
 import { RealMember, type RealStream } from './checks/real-member.ts'
@@ -82,9 +82,8 @@ class RealTarget implements Target {
 
   async snapshot(): Promise<void> {
     const { ports } = this.#member
-    const etcdctl = join(dirname(etcdBinary), 'etcdctl')
     const endpoint = `--endpoints=127.0.0.1:${ports.client}`
-    await run(etcdctl, [endpoint, 'snapshot', 'save', join(this.#folder, 'snapshot')])
+    await run(etcdctlBinary, [endpoint, 'snapshot', 'save', join(this.#folder, 'snapshot')])
   }
 
   async restore(bump: number): Promise<void> {
@@ -92,7 +91,7 @@ class RealTarget implements Target {
     await this.#member.kill()
     await rm(this.#member.dataDir, { recursive: true })
     const peer = `http://127.0.0.1:${this.#member.ports.peer}`
-    await run(join(dirname(etcdBinary), 'etcdutl'), [
+    await run(etcdutlBinary, [
       'snapshot',
       'restore',
       join(this.#folder, 'snapshot'),
