@@ -53,8 +53,12 @@ const healthTimeoutMs = 1_000
 const healthIntervalMs = 50
 /** Start attempts when other processes take the ports that were free. */
 const portAttempts = 5
-/** Log lines that are shown when etcd does not start. */
+/**
+ * Log lines that are shown when etcd does not start. The first ones are kept as well: an etcd that rejects a
+ * flag names it first, and then prints hundreds of lines about all the others.
+ */
 const logLinesMax = 30
+const firstLogLines = 3
 
 export class EtcdProcess {
   /** The URL for clients. */
@@ -68,7 +72,7 @@ export class EtcdProcess {
   readonly #log: string[] = []
   #hasExited = false
 
-  /** Resolves when etcd is healthy; on a timeout, rejects with the last lines of its log. */
+  /** Resolves when etcd is healthy; on a timeout, rejects with lines of its log. */
   static async start(options: EtcdProcessOptions): Promise<EtcdProcess> {
     for (let attempt = 1; ; attempt++) {
       const ports = options.ports ?? (await reservePorts())
@@ -118,7 +122,7 @@ export class EtcdProcess {
     return new EtcdProcess(child, child.pid, ports, options.tls !== undefined)
   }
 
-  /** The last lines of etcd's log. */
+  /** The first and the last lines of etcd's log. */
   get log(): readonly string[] {
     return this.#log
   }
@@ -161,7 +165,7 @@ export class EtcdProcess {
   }
 
   #failure(what: string): Error {
-    return new Error([`${what}; the last lines of its log:`, ...this.#log].join('\n  '))
+    return new Error([`${what}; the first and the last lines of its log:`, ...this.#log].join('\n  '))
   }
 
   #isPortTaken(): boolean {
@@ -170,7 +174,7 @@ export class EtcdProcess {
 
   #append(line: string): void {
     this.#log.push(line)
-    if (this.#log.length > logLinesMax) this.#log.shift()
+    if (this.#log.length > logLinesMax) this.#log.splice(firstLogLines, 1)
   }
 }
 

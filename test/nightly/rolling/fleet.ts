@@ -26,7 +26,8 @@ export interface FleetOptions {
   /** `main.js` or a launcher; undefined is the build of this tree. */
   readonly program?: string | undefined
   readonly pace?: Pace
-  readonly etcdMembers?: number
+  /** Default: one member. */
+  readonly etcd?: { readonly members: number; readonly args: readonly string[] }
 }
 
 const REPLICAS = 3
@@ -50,11 +51,11 @@ export class Fleet implements AsyncDisposable {
   static async start({
     program,
     pace = documentedPace,
-    etcdMembers = 1,
+    etcd = { members: 1, args: [] },
   }: FleetOptions = {}): Promise<Fleet> {
     const fleet = new Fleet(pace)
     try {
-      await fleet.#start(program, etcdMembers)
+      await fleet.#start(program, etcd)
       return fleet
     } catch (error) {
       await fleet[Symbol.asyncDispose]()
@@ -66,7 +67,10 @@ export class Fleet implements AsyncDisposable {
     this.#pace = pace
   }
 
-  async #start(program: string | undefined, etcdMembers: number): Promise<void> {
+  async #start(
+    program: string | undefined,
+    { members, args }: NonNullable<FleetOptions['etcd']>,
+  ): Promise<void> {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-rolling-'))
     this.#folder = folder
     this.#rest.defer(() => rm(folder, { recursive: true, force: true }))
@@ -77,7 +81,7 @@ export class Fleet implements AsyncDisposable {
     await writeFile(join(folder, 'tokens.csv'), `${TOKEN},admin,1,system:masters\n`, {
       mode: 0o600,
     })
-    this.#etcd = this.#rest.use(await startEtcdCluster(etcdMembers))
+    this.#etcd = this.#rest.use(await startEtcdCluster(members, { args }))
     this.#ports = [await reservePort(), await reservePort(), await reservePort()]
     this.#rest.defer(async () => {
       for (const replica of this.#replicas) await replica?.[Symbol.asyncDispose]()

@@ -6,6 +6,8 @@
  * be older than what was read before.
  */
 import assert from 'node:assert/strict'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { otherEtcds, versionOf } from '../../../tools/other-etcds.ts'
 import { type EtcdMember, etcdBinary } from '../../support/etcd.ts'
@@ -24,9 +26,12 @@ interface MemberStatus {
   /** The version of the data; etcd 3.5 does not say it. */
   readonly storageVersion?: string
   readonly header: { readonly revision: string }
+  readonly raftAppliedIndex: string
 }
 
 const LOAD = { writers: 12, listers: 2, watchers: 6, allowsOutages: true, watchSeconds: 20 }
+/** Some seconds of this load. */
+const SNAPSHOT_COUNT = 250
 /** Between two members, and after all of them. */
 const REST_MS = 3_000
 /** etcd looks at the versions of its members every 4 s, and at its storage every 5 s. */
@@ -39,7 +44,9 @@ assert.ok(newer.length > 0, 'did NOT run: there is no other etcd to upgrade to')
 const up = [usual, ...newest(newer)]
 const way = [...up.slice(1), ...up.slice(0, -1).reverse()]
 
-await using fleet = await Fleet.start({ etcdMembers: 3 })
+await using fleet = await Fleet.start({
+  etcd: { members: 3, args: [`--snapshot-count=${SNAPSHOT_COUNT}`] },
+})
 const { etcd } = fleet
 using load = new UpgradeLoad(fleet, LOAD)
 await load.start()
@@ -49,6 +56,7 @@ let current: Release = usual
 for (const next of way) {
   const startedAt = performance.now()
   if (isOlder(next, current)) await allowDowngrade(next)
+  else await untilSnapshots()
   for (const member of etcd.members) {
     await replace(member, next)
     await sleep(REST_MS)
@@ -86,6 +94,29 @@ async function replace(member: EtcdMember, { binary, version }: Release): Promis
   await member.stop()
   await member.start({ binary })
   assert.equal((await statusOf(member)).version, version)
+}
+
+/**
+ * etcd 3.7 cannot read entries of the log that 3.5 wrote: each member must have made a snapshot after the
+ * last of them.
+ */
+async function untilSnapshots(): Promise<void> {
+  const indexes = (await Promise.all(etcd.members.map(statusOf))).map(({ raftAppliedIndex }) =>
+    Number(raftAppliedIndex),
+  )
+  const isDone = async () => {
+    await sleep(POLL_MS)
+    const newest = await Promise.all(etcd.members.map(snapshotIndex))
+    return newest.every((index, number) => index >= (indexes[number] ?? 0))
+  }
+  await eventually('all members have made a snapshot', isDone, DECISION_MS_MAX)
+}
+
+/** The index of the newest snapshot of a member, which is in the name of its file. */
+async function snapshotIndex({ dataDir }: EtcdMember): Promise<number> {
+  const names = await readdir(join(dataDir, 'member/snap'))
+  const found = names.map((name) => /^[0-9a-f]{16}-([0-9a-f]{16})\.snap$/.exec(name)?.[1] ?? '0')
+  return Math.max(0, ...found.map((text) => Number.parseInt(text, 16)))
 }
 
 /** Every member converts its data; only then an older program may read them. */
