@@ -41,7 +41,7 @@ class SimulatedCluster implements Cluster, MemberCluster {
   readonly #lacksPreviousEvery: number
   #pastWatches = 0
   readonly rangeStreamShare: number
-  machine: Machine = new Machine()
+  machine: Machine
   quotaBytes: number
   readonly #observer: ClusterObserver
   readonly #now: () => number
@@ -52,6 +52,7 @@ class SimulatedCluster implements Cluster, MemberCluster {
   #floor = -1
 
   constructor(options: ClusterOptions) {
+    this.machine = new Machine(options.release ?? '3.5')
     this.quotaBytes = options.quotaBytes
     this.fragmentBytes = options.watchFragmentBytes ?? fragmentBytesDefault
     this.#lacksPreviousEvery = options.watchLacksPreviousEvery ?? Number.POSITIVE_INFINITY
@@ -141,7 +142,8 @@ class SimulatedCluster implements Cluster, MemberCluster {
 
   restore(snapshot: Snapshot, options: { readonly bump: number }): void {
     for (const member of this.members.keys()) this.crash(member)
-    this.machine = new Machine((snapshot as FullSnapshot).machine, options.bump)
+    const { machine } = snapshot as FullSnapshot
+    this.machine = new Machine(this.machine.release, machine, options.bump)
     const { revision } = this
     this.#observer.onRestore?.({ kept: snapshot.revision, revision, at: this.#now() })
     for (const member of this.members) member.start()

@@ -316,7 +316,7 @@ export class SimulatedMember implements Member, Participant, ReadHost, WatchHost
 
   #txn(message: Buffer, reply: Reply): void {
     const txn = decode(TxnRequestSchema, message)
-    const cost = costOf(txn)
+    const cost = costOf(txn, this.#cluster.machine.release)
     this.#withSpace(cost, reply, () => {
       const refusal = checkTxn(txn)
       if (refusal !== undefined) reply(refusal)
