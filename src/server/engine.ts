@@ -280,7 +280,6 @@ export class Engine {
       checked
         .then(untilSynced)
         .then(() => Promise.all([retention.run(signal), mirrors?.run(signal)])),
-      cached.synced.then(() => this.#datastore.inspect(signal)),
     ])
   }
 

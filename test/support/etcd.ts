@@ -15,6 +15,8 @@ export interface EtcdOptions {
   /** Uses TLS; clients then need `tls` of the cluster. */
   readonly encrypted?: boolean | undefined
   readonly args?: readonly string[] | undefined
+  /** Default: the etcd that tests run. */
+  readonly binary?: string | undefined
 }
 
 /** The TLS options that a client needs. */
@@ -71,10 +73,14 @@ export class EtcdMember {
     return this.#running().pid
   }
 
-  /** `waitForQuorum: false` when the rest of the cluster may be down; `args` instead of the first. */
+  /**
+   * `waitForQuorum: false` when the rest of the cluster may be down; `args` and `binary` replace
+   * the first ones.
+   */
   async start(options?: {
     readonly waitForQuorum?: boolean
     readonly args?: readonly string[]
+    readonly binary?: string
   }): Promise<void> {
     if (this.#process !== undefined) throw new Error('the member is already running')
     this.#process = await EtcdProcess.start({ ...this.#options, ...options })
@@ -157,7 +163,7 @@ export async function startEtcdCluster(size: number, options?: EtcdOptions): Pro
   const members = ports.map(
     (own, index) =>
       new EtcdMember({
-        binary: etcdBinary,
+        binary: options?.binary ?? etcdBinary,
         name: `m${index}`,
         dataDir: join(folder, `m${index}`),
         ports: own,

@@ -93,7 +93,7 @@ const DELETE: readonly Parameter[] = [
   query(
     'ignoreStoreReadErrorWithClusterBreakingPotential',
     'boolean',
-    'Delete an event that cannot be read. Accepted, without effect here.',
+    'Delete an event that cannot be read, and only such an event.',
   ),
   query('orphanDependents', 'boolean', 'Deprecated: use propagationPolicy.'),
   query('propagationPolicy', 'string', 'Handling of dependents: Orphan, Background or Foreground.'),

@@ -100,7 +100,7 @@ export const deleteOptionsType: StructType = new StructType('DeleteOptions', [
     number: 6,
     type: 'bool',
     keepsZero: true,
-    doc: 'Whether to delete an object that cannot be read. Accepted, without effect here.',
+    doc: 'Whether to delete an object that cannot be read, and only such an object.',
   },
 ])
 

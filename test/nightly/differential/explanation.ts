@@ -43,6 +43,12 @@ const PARTS: readonly KnownPart[] = [
       isPatch(step) && isSameRefusal(ours, theirs) && ours.warning !== '' && theirs.warning === '',
   },
   {
+    row: 'selectors-that-match-nothing',
+    places: /^\.warning: /,
+    explains: ({ step, ours, theirs }) =>
+      step.verb === 'list' && isDone(ours) && isDone(theirs) && theirs.warning === '',
+  },
+  {
     row: 'strategic-directives',
     places: /^\.warning: /,
     explains: ({ step, ours, theirs }) =>

@@ -37,7 +37,8 @@ const UNREADABLE: readonly RegExp[] = [
   /cannot be handled as a Event: /,
   /^the object provided is unrecognized/,
   /^ "" is invalid: patch: Invalid value: /,
-  /^error (?:strict )?decoding /,
+  /^error (?:strict )?(?:de|en)coding /,
+  /^invalid JSON patch$/,
   /^the API version in the data /,
   /^invalid object type: /,
 ]
@@ -56,9 +57,9 @@ export const INTERNALS: readonly RegExp[] = [
   /StorageError: invalid object/,
   /in scheme "|unknown conversion$/,
   /\(\*core\.EventList\)$|\(\*core\.Event\)$/,
-  /^error decoding patch: /,
+  /^error (?:de|en)coding patch: /,
   /^invalid patch format of /,
-  /^Invalid JSON Patch$/,
+  /^invalid JSON patch$/i,
   /^unexpected end of JSON input|^invalid character/,
   /yaml: |json: unsupported value/,
   /^invalid continue token: /,
@@ -79,6 +80,8 @@ export function isAnotherMistake({ step, ours, theirs }: Found): boolean {
       isAny(QUERY_MISTAKES, our) &&
       (theirs.status === 404 || isAny(QUERY_MISTAKES, their))) ||
     (isAny(UNREADABLE, our) && isAny(UNREADABLE, their)) ||
-    (isAny(UNREADABLE, our) && isApplyConflict(theirs))
+    (isAny(UNREADABLE, our) && isApplyConflict(theirs)) ||
+    // The other server reads numbers only once it has found the event.
+    (/^error decoding patch: number /.test(our) && theirs.status === 404)
   )
 }

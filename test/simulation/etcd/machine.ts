@@ -162,10 +162,15 @@ export class Machine {
   }
 
   readRange(range: RangeRequest, view: View): Encode | Status {
+    const response = this.findRange(range, view)
+    if (isStatus(response)) return response
+    return (header) => encode(RangeResponseSchema, { ...response, header })
+  }
+
+  findRange(range: RangeRequest, view: View): FoundRange | Status {
     if (range.revision > view.revision) return statuses.futureRevision
     if (range.revision > 0 && range.revision < view.compacted) return statuses.compacted
-    const response = rangeResponse(this.store, range, view.revision)
-    return (header) => encode(RangeResponseSchema, { ...response, header })
+    return rangeResponse(this.store, range, view.revision)
   }
 
   #txn(txn: TxnRequest): Encode | Status {
@@ -320,7 +325,14 @@ function checkRanges(choice: Choice, view: View): Status | undefined {
   return undefined
 }
 
-function rangeResponse(store: Store, range: RangeRequest, current: number) {
+interface FoundRange {
+  readonly header: { readonly revision: bigint }
+  readonly kvs: KeyValue[]
+  readonly more: boolean
+  readonly count: bigint
+}
+
+function rangeResponse(store: Store, range: RangeRequest, current: number): FoundRange {
   const { countOnly, keysOnly } = range
   const revision = range.revision <= 0n ? current : Number(range.revision)
   const limit = Number(range.limit)
