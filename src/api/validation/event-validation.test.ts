@@ -394,7 +394,9 @@ test('updateProblems: an empty structure is the same as an unset one, except for
 })
 
 test('createProblems: a hundred thousand invalid labels make an error of bounded size', () => {
-  const labels = Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`!${at}`, `?${at}`]))
+  const labels = Object.fromEntries(
+    Array.from({ length: 100_000 }, (_, at) => [`!${at}`, `?${at}`]),
+  )
   assert.equal(createProblems(eventWith({}, { labels })).length, 100)
   assert.equal(updateProblems(eventWith({}, { labels }), stored).length, 100)
 })
