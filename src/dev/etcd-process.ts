@@ -165,7 +165,9 @@ export class EtcdProcess {
   }
 
   #failure(what: string): Error {
-    return new Error([`${what}; the first and the last lines of its log:`, ...this.#log].join('\n  '))
+    return new Error(
+      [`${what}; the first and the last lines of its log:`, ...this.#log].join('\n  '),
+    )
   }
 
   #isPortTaken(): boolean {

@@ -168,7 +168,7 @@ export class Machine {
   readRange(range: RangeRequest, view: View): Encode | Status {
     if (range.revision > view.revision) return statuses.futureRevision
     if (range.revision > 0 && range.revision < view.compacted) return statuses.compacted
-    const response = this.#rangeResponse(range, view.revision)
+    const response = rangeResponse(this, range, view.revision)
     return (header) => encode(RangeResponseSchema, { ...response, header })
   }
 
@@ -205,7 +205,7 @@ export class Machine {
         case 'requestDeleteRange':
           return { response: { case: 'responseDeleteRange', value: this.#delete(op.value) } }
         case 'requestRange': {
-          const value = this.#rangeResponse(op.value, revision ?? this.store.readRevision)
+          const value = rangeResponse(this, op.value, revision ?? this.store.readRevision)
           return { response: { case: 'responseRange', value } }
         }
         case 'choice': {
@@ -218,27 +218,6 @@ export class Machine {
           throw new Error(`an operation of a checked transaction is ${op.case}`)
       }
     })
-  }
-
-  #rangeResponse(range: RangeRequest, current: number) {
-    const { countOnly, keysOnly } = range
-    const revision = range.revision <= 0n ? current : Number(range.revision)
-    const limit = Number(range.limit)
-    const found = this.store.records(nameOf(range.key), endOf(range.rangeEnd), revision)
-    const isLimited = !countOnly && limit > 0 && found.length > limit
-    const records = countOnly ? [] : isLimited ? found.slice(0, limit) : found
-    const kvs = records.map((record) => {
-      const { kv } = record.at(revision) as Version
-      return keysOnly ? this.#withoutValue(kv) : kv
-    })
-    const header = { revision: BigInt(current) }
-    return { header, kvs, more: isLimited, count: BigInt(found.length) }
-  }
-
-  /** etcd 3.7 does not read the value, which has the lease as well. */
-  #withoutValue(kv: KeyValue): KeyValue {
-    const lease = this.release === '3.7' ? 0n : kv.lease
-    return { ...kv, lease, value: new Uint8Array() }
   }
 
   #put({ key, value, lease, prevKv }: PutRequest) {
@@ -343,6 +322,23 @@ function checkRanges(choice: Choice, view: View): Status | undefined {
     }
   }
   return undefined
+}
+
+function rangeResponse({ store, release }: Machine, range: RangeRequest, current: number) {
+  const { countOnly, keysOnly } = range
+  const revision = range.revision <= 0n ? current : Number(range.revision)
+  const limit = Number(range.limit)
+  const found = store.records(nameOf(range.key), endOf(range.rangeEnd), revision)
+  const isLimited = !countOnly && limit > 0 && found.length > limit
+  const records = countOnly ? [] : isLimited ? found.slice(0, limit) : found
+  const kvs = records.map((record) => {
+    const { kv } = record.at(revision) as Version
+    if (!keysOnly) return kv
+    // etcd 3.7 does not read the value, and the lease is stored with it.
+    return { ...kv, lease: release === '3.7' ? 0n : kv.lease, value: new Uint8Array() }
+  })
+  const header = { revision: BigInt(current) }
+  return { header, kvs, more: isLimited, count: BigInt(found.length) }
 }
 
 function holds(store: Store, compare: Compare, revision: number): boolean {
