@@ -38,6 +38,9 @@ let written: KeyValue[] = []
 let deliver: (batch: WatchBatch) => void = () => {}
 const client = {
   range: async () => ({ revision, kvs: [], more: false, count: 0, connection: 1 }),
+  async *scan() {
+    yield { revision, kvs: [], count: 0, connection: 1 }
+  },
   txn: async (txn: Txn): Promise<TxnResult> => {
     revision++
     const puts = (txn.success ?? []).map((op) => (op.type === 'txn' ? op.success?.[0] : op))

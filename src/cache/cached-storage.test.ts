@@ -15,13 +15,13 @@ import {
 } from '../storage/resource-version.ts'
 import type {
   EventKey,
-  EventPage,
   EventScope,
   FollowItem,
   FollowWatch,
   ListOptions,
   Newest,
   StoredEvent,
+  StoredPage,
   WatchBatch,
 } from '../storage/storage.ts'
 import { CachedStorage } from './cached-storage.ts'
@@ -105,10 +105,7 @@ class HandMadeStore implements FollowedStorage {
     this.watches.at(-1)?.emit({ batch: { items, version: versionOfState(this.revision) } })
   }
 
-  async list(
-    _scope: EventScope,
-    options: ListOptions,
-  ): Promise<EventPage & { connection: number }> {
+  async list(_scope: EventScope, options: ListOptions): Promise<StoredPage> {
     this.reads.push('list')
     const { events, revision } = this
     const gate = Promise.withResolvers<void>()
@@ -121,6 +118,15 @@ class HandMadeStore implements FollowedStorage {
     const version = options.at ?? versionOfState(revision)
     const remaining = rest.length - items.length
     return { items, version, more: remaining > 0, remaining, connection: this.newestConnection }
+  }
+
+  async *readAll(options: Omit<ListOptions, 'limit'>): AsyncGenerator<StoredPage> {
+    let page: StoredPage | undefined
+    do {
+      const after = page?.items.at(-1)?.key
+      page = await this.list(all, { ...options, limit: 2_000, at: page?.version, after })
+      yield page
+    } while (page.more)
   }
 
   async get(key: EventKey): Promise<StoredEvent> {

@@ -2,13 +2,13 @@ import type { Traced } from '../lib/tracing/span.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type {
   ConnectionNumber,
-  EventPage,
   EventScope,
   EventStorage,
   EventWatch,
   FollowWatch,
   ListOptions,
   Newest,
+  StoredPage,
 } from '../storage/storage.ts'
 
 /**
@@ -19,10 +19,12 @@ export interface FollowedStorage extends EventStorage {
   /** Waits for a connection; resolves to the newest connection number. */
   connected(signal: AbortSignal): Promise<ConnectionNumber>
   /** Also returns the connection that the page was read over. */
-  list(
-    scope: EventScope,
-    options: ListOptions,
-  ): Promise<EventPage & { readonly connection: ConnectionNumber }>
+  list(scope: EventScope, options: ListOptions): Promise<StoredPage>
+  /**
+   * All events at one version, in the order of their keys, as pages of a few megabytes: at least
+   * one, of which any may be empty. The next one is read while the caller processes one.
+   */
+  readAll(options: Pick<ListOptions, 'lane' | 'signal' | 'isPatient'>): AsyncIterable<StoredPage>
   /** `connection` is the newest one that any of the watch's batches so far came over. */
   watch(
     scope: EventScope,

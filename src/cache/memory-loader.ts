@@ -8,18 +8,13 @@
 
 import type { InLane, Slices } from '../lib/run-queue.ts'
 import { OtherHistoryError, StorageError } from '../storage/errors.ts'
-import { allEvents, pathOf } from '../storage/event-scope.ts'
+import { pathOf } from '../storage/event-scope.ts'
 import { isAfter, revisionOf, type Version } from '../storage/resource-version.ts'
 import type { ConnectionNumber, EventPage, StoredEvent, Unreadable } from '../storage/storage.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import { EVENT_OVERHEAD_BYTES, NAMESPACE_OVERHEAD_BYTES } from './memory/event-overhead.ts'
 import type { EventMemory } from './memory/memory.ts'
 import { orderKey, viewOf } from './memory/order-key.ts'
-
-/** Two megabytes: etcd walks over all keys for each page, so small pages are expensive for it. */
-const pageSize = 2_000
-/** Large events come in smaller pages: two pages are in memory at a time. */
-const pageBytes = 4 * 1024 * 1024
 
 /**
  * The events take more memory than they may. None is in memory, but all have been read: values that
@@ -59,34 +54,25 @@ export async function loadMemory(
 ): Promise<Loaded> {
   const connectionMax = await source.connected(signal)
   memory.forgetStates()
-  const common = { limit: pageSize, bytesEnough: pageBytes, signal, lane, isPatient: true }
-  let next = source.list(allEvents, common)
-  const take = memory.count === 0 ? addPage : merge
+  const isMerged = memory.count > 0
   let after: Buffer = Buffer.alloc(0)
+  let version: Version = memory.version
   const unreadable = new Map<string, Unreadable>()
   const cost = new LoadCost()
-  for (;;) {
-    const page = await next
+  for await (const page of source.readAll({ lane, signal, isPatient: true })) {
     if (page.connection > connectionMax) throw reconnected()
     // Opened for each page, since the wait for the next one takes no CPU time.
     using slices = lane.slices({ signal })
-    const last = page.items.at(-1)?.key
-    const { more, version } = page
-    // Prefetch: the next page is read while this one is applied.
-    if (more) {
-      next = source.list(allEvents, { ...common, at: version, after: last })
-      // A rejection is handled where `next` is awaited, which an error in between would skip.
-      next.catch(() => {})
-    }
+    version = page.version
     for (const value of page.unreadable ?? []) unreadable.set(pathOf(value.key), value)
     cost.add(page.items)
     if (cost.bytes > bytesMax) await removeBetween(memory, { ...everything, slices })
-    else after = await take(memory, page, { after, slices })
-    if (more) continue
-    if (cost.bytes > bytesMax) throw new EventsExceedMemory(cost.bytes, bytesMax)
-    if (isAfter(memory.version, version)) throw wentBack(memory.version, version)
-    return { version, connectionMax, unreadable }
+    else if (isMerged) after = await merge(memory, page, { after, slices })
+    else await add(memory, page, slices)
   }
+  if (cost.bytes > bytesMax) throw new EventsExceedMemory(cost.bytes, bytesMax)
+  if (isAfter(memory.version, version)) throw wentBack(memory.version, version)
+  return { version, connectionMax, unreadable }
 }
 
 /** What events take in memory. They are added in the order of their keys. */
@@ -127,16 +113,11 @@ interface MergeOptions {
 }
 
 /** Into a memory that was empty. */
-async function addPage(
-  memory: EventMemory,
-  page: EventPage,
-  { after, slices }: MergeOptions,
-): Promise<Buffer> {
+async function add(memory: EventMemory, page: EventPage, slices: Slices): Promise<void> {
   for (const stored of page.items) {
     memory.put(stored)
     if (slices.isOver()) await slices.next()
   }
-  return after
 }
 
 /**

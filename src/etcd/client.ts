@@ -26,12 +26,15 @@ import type {
   MemberStatus,
   RangeRequest,
   RangeResult,
+  ScanChunk,
+  ScanRequest,
   Txn,
   TxnOp,
   TxnResult,
   Watch,
   WatchRequest,
 } from './protocol/protocol.ts'
+import { RangeScanner } from './range-scan.ts'
 import { secureContextOf, type TlsMaterial } from './tls-material.ts'
 import { WatchStream } from './watch-stream.ts'
 
@@ -61,6 +64,7 @@ export interface EtcdClientOptions {
 export class EtcdClient {
   readonly #members: Members
   readonly #calls: Calls
+  readonly #scanner: RangeScanner
   readonly #closing = new AbortController()
 
   /** Connects at once, in the background. */
@@ -72,6 +76,12 @@ export class EtcdClient {
       closing: this.#closing.signal,
       clock,
       defaultTimeoutMs: options.defaultTimeoutMs,
+      onCall: options.onCall,
+    })
+    this.#scanner = new RangeScanner({
+      members: this.#members,
+      range: (request, callOptions) => this.range(request, callOptions),
+      clock,
       onCall: options.onCall,
     })
   }
@@ -108,6 +118,11 @@ export class EtcdClient {
       'client',
     )
     return { ...response, connection }
+  }
+
+  /** All keys of a range at one revision, in order. The timeout applies to each call. */
+  scan(request: ScanRequest, options?: CallOptions): AsyncGenerator<ScanChunk, void, undefined> {
+    return this.#scanner.scan(request, options)
   }
 
   /** A transaction without puts and deletes is treated as a read. */
@@ -260,6 +275,8 @@ export type {
   MemberStatus,
   RangeRequest,
   RangeResult,
+  ScanChunk,
+  ScanRequest,
   Txn,
   TxnOp,
   TxnOpResult,

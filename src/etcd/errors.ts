@@ -21,6 +21,8 @@ export type EtcdErrorKind =
   | 'cancelled'
   /** etcd refuses the request as malformed or not allowed in this form. */
   | 'invalid'
+  /** The member, or a proxy before it, does not have this method: it is of an earlier version. */
+  | 'unimplemented'
   /** A write was limited to connections that are lost. It was not sent. */
   | 'outdated'
   /** etcd now has another history than the one that was followed. */
@@ -154,7 +156,7 @@ const kindsOfCodes: ReadonlyMap<number, EtcdErrorKind> = new Map<number, EtcdErr
   [GrpcStatus.RESOURCE_EXHAUSTED, 'too-large'],
   [GrpcStatus.FAILED_PRECONDITION, 'invalid'],
   [GrpcStatus.OUT_OF_RANGE, 'invalid'],
-  [GrpcStatus.UNIMPLEMENTED, 'invalid'],
+  [GrpcStatus.UNIMPLEMENTED, 'unimplemented'],
   [GrpcStatus.UNAVAILABLE, 'unavailable'],
   [GrpcStatus.DATA_LOSS, 'corrupt'],
   [GrpcStatus.UNAUTHENTICATED, 'unauthenticated'],

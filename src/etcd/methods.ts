@@ -1,4 +1,4 @@
-import type { CallOptions } from '../grpc/session.ts'
+import type { DuplexOptions } from '../grpc/session.ts'
 import {
   decodeAlarms,
   decodeLeaseGrant,
@@ -8,6 +8,7 @@ import {
   decodeStatus,
 } from './protocol/control-messages.ts'
 import {
+  decodeRangeChunk,
   decodeRangeResult,
   decodeTxnResult,
   decodeWatchMessage,
@@ -15,6 +16,7 @@ import {
 } from './protocol/hot-messages.ts'
 import type {
   Alarm,
+  KeyValue,
   LeaseGrant,
   LeaseTtl,
   MemberStatus,
@@ -73,11 +75,24 @@ export const methods: {
   alarm: read('Maintenance/Alarm', decodeAlarms),
 }
 
-export const watchMethod: CallOptions<WatchMessage> = {
+export const watchMethod: DuplexOptions<WatchMessage> = {
   path: '/etcdserverpb.Watch/Watch',
   metadata: needsLeader,
   decode: decodeWatchMessage,
   maxBytes: maxPageBytes,
+}
+
+/**
+ * A message of a stream has up to twice `--max-request-bytes`, 3 MiB by default; values that are
+ * much larger than those before them make it longer. One message is read ahead, and what is on its
+ * way behind it is limited by the window of the stream.
+ */
+export const rangeStreamMethod: DuplexOptions<readonly KeyValue[]> = {
+  path: '/etcdserverpb.KV/RangeStream',
+  metadata: needsLeader,
+  decode: decodeRangeChunk,
+  maxBytes: maxPageBytes,
+  readAhead: 1,
 }
 
 function read<Response>(

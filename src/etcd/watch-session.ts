@@ -1,8 +1,7 @@
-import type { CallFailure } from '../grpc/call-failure.ts'
-import type { DuplexCall } from '../grpc/duplex-call.ts'
 import type { NumberedSession } from './connection.ts'
 import { EtcdError } from './errors.ts'
 import type { Member } from './members.ts'
+import { MessageStream } from './message-stream.ts'
 import { watchMethod } from './methods.ts'
 import { encodeWatchCreate, encodeWatchProgress } from './protocol/control-messages.ts'
 import type { WatchMessage } from './protocol/hot-messages.ts'
@@ -28,10 +27,7 @@ export class WatchSession {
   readonly connection: ConnectionNumber
   /** The newest connection to any member when the stream was opened. */
   readonly newestAtOpen: ConnectionNumber
-  readonly #session: NumberedSession['session']
-  readonly #call: DuplexCall<WatchMessage>
-  #failure: EtcdError | undefined
-  #wake: (() => void) | undefined
+  readonly #stream: MessageStream<WatchMessage>
   /** True until etcd reports progress; while proving, until its revision completes the proof. */
   #isProgressPending = false
   #isProving: boolean
@@ -42,7 +38,7 @@ export class WatchSession {
 
   constructor(
     member: Member,
-    { session, number }: NumberedSession,
+    session: NumberedSession,
     options: {
       readonly request: WatchRequest
       readonly startRevision: number
@@ -54,24 +50,13 @@ export class WatchSession {
     },
   ) {
     this.member = member
-    this.connection = number
+    this.connection = session.number
     this.newestAtOpen = options.newestAtOpen
     this.#isProving = options.isProving
-    this.#session = session
-    this.#call = session.duplex(watchMethod)
-    const wake = () => this.#wake?.()
-    this.#call.on('readable', wake)
-    this.#call.on('error', (failure: CallFailure) => {
-      this.#failure ??= member.failed(failure, false)
-      wake()
-    })
-    this.#call.on('end', () => {
-      this.#failure ??= this.#ended()
-      wake()
-    })
+    this.#stream = new MessageStream(member, session, watchMethod)
     const { request, startRevision, isSplit: fragment } = options
     const { key, rangeEnd, prevKv } = request
-    this.#call.write(encodeWatchCreate({ key, rangeEnd, prevKv, startRevision, fragment }))
+    this.#stream.write(encodeWatchCreate({ key, rangeEnd, prevKv, startRevision, fragment }))
   }
 
   /** Whether the stream is known to continue the delivered history. */
@@ -88,36 +73,32 @@ export class WatchSession {
 
   /** Requests progress, now and repeatedly until etcd responds. */
   requestProgress(): void {
-    if (this.#isProgressPending || this.#failure !== undefined) return
+    if (this.#isProgressPending || this.#stream.hasEnded) return
     this.#isProgressPending = true
-    if (this.#isCreated) this.#call.write(progressRequest)
-    this.#wake?.()
+    if (this.#isCreated) this.#stream.write(progressRequest)
+    this.#stream.wake()
   }
 
   /** Repeats the request at once: etcd can probably respond now. */
   requestProgressNow(): void {
     this.#isProgressPending = true
-    if (this.#isCreated && this.#failure === undefined) this.#call.write(progressRequest)
+    if (this.#isCreated) this.#stream.write(progressRequest)
   }
 
   /** The next message; fails when the stream has failed or the member is silent for too long. */
   async next(silenceTimeoutMs: number): Promise<WatchMessage> {
     for (;;) {
-      const message = this.#call.read() as WatchMessage | null
-      if (message !== null) return this.#received(message)
-      // A member that shuts down waits until its streams have ended.
-      if (this.#session.isGoingAway) this.stop()
-      if (this.#failure !== undefined) throw this.#failure
-      if (await this.#woken(this.#isResponseDue() ? progressRepeatMs : progressAfterMs)) continue
+      const message = this.#stream.read()
+      if (message !== undefined) return this.#received(message)
+      const waitMs = this.#isResponseDue() ? progressRepeatMs : progressAfterMs
+      if (await this.#stream.woken(waitMs)) continue
       this.#silentForMs += this.#repeatProgressRequest()
       if (this.#silentForMs >= silenceTimeoutMs) await this.#failIfSilent(silenceTimeoutMs)
     }
   }
 
   stop(): void {
-    this.#failure ??= this.#ended()
-    this.#call.cancel()
-    this.#wake?.()
+    this.#stream.stop()
   }
 
   /** Whether a message from etcd is due: progress, or the confirmation of the watch. */
@@ -129,7 +110,7 @@ export class WatchSession {
   #repeatProgressRequest(): number {
     const silentForMs = this.#isResponseDue() ? progressRepeatMs : 0
     this.#isProgressPending = true
-    if (this.#isCreated) this.#call.write(progressRequest)
+    if (this.#isCreated) this.#stream.write(progressRequest)
     return silentForMs
   }
 
@@ -141,48 +122,19 @@ export class WatchSession {
     if (isProgress) this.#isProgressPending = false
     if (message.created) {
       this.#isCreated = true
-      if (this.#isProgressPending) this.#call.write(progressRequest)
+      if (this.#isProgressPending) this.#stream.write(progressRequest)
     }
     return message
   }
 
-  /**
-   * When this process was itself stopped for a while, its timers run before it has read the
-   * messages that arrived meanwhile: read those first.
-   */
   async #failIfSilent(silenceTimeoutMs: number): Promise<void> {
-    await new Promise((resolve) => setImmediate(resolve))
-    await new Promise((resolve) => setImmediate(resolve))
-    if (this.#call.readableLength > 0 || this.#failure !== undefined) return
+    if (!(await this.#stream.isEmpty())) return
     this.member.suspect()
     throw new SilentMember({
       kind: 'unavailable',
       message: this.#isProving
         ? `the watch did not catch up with the delivered history within ${silenceTimeoutMs} ms`
         : `no message on the watch for ${silenceTimeoutMs} ms`,
-      endpoint: this.member.name,
-    })
-  }
-
-  /** Resolves to whether the session was woken within the time. */
-  #woken(ms: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => {
-        this.#wake = undefined
-        resolve(false)
-      }, ms)
-      this.#wake = () => {
-        clearTimeout(timer)
-        this.#wake = undefined
-        resolve(true)
-      }
-    })
-  }
-
-  #ended(): EtcdError {
-    return new EtcdError({
-      kind: 'unavailable',
-      message: 'the watch stream ended',
       endpoint: this.member.name,
     })
   }

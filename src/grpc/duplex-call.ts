@@ -21,23 +21,26 @@ export interface DuplexRequest<Response> {
   readonly decode: (message: Buffer) => Response
   /** Largest accepted response message, in bytes. */
   readonly maxBytes: number
+  /** The number of messages that may wait to be read before the server has to wait. */
+  readonly readAhead?: number | undefined
 }
 
-/** The number of messages that may wait to be read before the server has to wait. */
-const readAhead = 16
+const defaultReadAhead = 16
 
 /**
  * Messages in both directions, for as long as both sides want. The server's messages are read as a
  * stream of decoded messages, with backpressure; a failure is its 'error' event, with a CallFailure.
  */
 export class DuplexCall<Response> extends Readable {
+  /** Counts the bytes of messages, also of those that are not complete. */
+  bytesReceived = 0
   readonly #request: DuplexRequest<Response>
   readonly #messages: MessageSplitter
   #stream: ClientHttp2Stream | undefined
   #hasStatus = false
 
   constructor(session: StreamOpener, request: DuplexRequest<Response>) {
-    super({ objectMode: true, highWaterMark: readAhead })
+    super({ objectMode: true, highWaterMark: request.readAhead ?? defaultReadAhead })
     this.#request = request
     this.#messages = new MessageSplitter(request.maxBytes)
     this.#start(session)
@@ -45,6 +48,11 @@ export class DuplexCall<Response> extends Readable {
 
   write(message: Buffer): void {
     if (this.#stream?.writable === true) this.#stream.write(framed(message))
+  }
+
+  /** Sends the last message of this side. */
+  end(message: Buffer): void {
+    if (this.#stream?.writable === true) this.#stream.end(framed(message))
   }
 
   cancel(): void {
@@ -97,6 +105,7 @@ export class DuplexCall<Response> extends Readable {
   #take(chunk: Buffer): void {
     if (this.destroyed) return
     const { decode, headers } = this.#request
+    this.bytesReceived += chunk.length
     try {
       let isWritable = true
       for (const message of this.#messages.take(chunk)) isWritable = this.push(decode(message))

@@ -247,28 +247,48 @@ describe('duplex calls', () => {
     assert.deepEqual(await duplex.toArray(), ['one', 'two', 'three'])
   })
 
-  test('a server waits for a client that does not read', async () => {
-    const message = framed(Buffer.alloc(1024 * 1024))
-    let sent = 0
+  test('a client that has sent its last message gets the rest', async () => {
     await using server = await start((stream) => {
-      stream.respond({ 'content-type': 'application/grpc' })
-      const send = (): void => {
-        sent += 1
-        if (sent < 200 && !stream.destroyed) stream.write(message, send)
-      }
-      send()
+      const received: Buffer[] = []
+      stream.on('data', (bytes: Buffer) => received.push(bytes))
+      stream.on('end', () => {
+        assert.deepEqual(Buffer.concat(received), framed(Buffer.from('ask')))
+        respondOk(stream, ['one', 'two'])
+      })
     })
     const duplex = server.session.duplex(asked)
-    duplex.on('error', () => {})
-    duplex.read()
-    let before = -1
-    while (sent !== before) {
-      before = sent
-      await sleep(300)
-    }
-    assert.ok(sent < 40, `${sent} MiB were sent`)
-    duplex.cancel()
+    duplex.end(Buffer.from('ask'))
+    assert.deepEqual(await duplex.toArray(), ['one', 'two'])
+    assert.equal(duplex.bytesReceived, framed(Buffer.from('one')).length * 2)
   })
+
+  for (const { readAhead, mibMost } of [
+    { readAhead: undefined, mibMost: 40 },
+    { readAhead: 1, mibMost: 15 },
+  ]) {
+    test(`a server waits for a client that reads ${readAhead ?? 'many messages'} ahead`, async () => {
+      const message = framed(Buffer.alloc(1024 * 1024))
+      let sent = 0
+      await using server = await start((stream) => {
+        stream.respond({ 'content-type': 'application/grpc' })
+        const send = (): void => {
+          sent += 1
+          if (sent < 200 && !stream.destroyed) stream.write(message, send)
+        }
+        send()
+      })
+      const duplex = server.session.duplex({ ...asked, readAhead })
+      duplex.on('error', () => {})
+      duplex.read()
+      let before = -1
+      while (sent !== before) {
+        before = sent
+        await sleep(300)
+      }
+      assert.ok(sent < mibMost, `${sent} MiB were sent`)
+      duplex.cancel()
+    })
+  }
 
   test('a status other than OK is an error', async () => {
     await using server = await start((stream) =>

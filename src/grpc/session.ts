@@ -50,6 +50,11 @@ export interface CallOptions<Response> {
   readonly maxBytes: number
 }
 
+export interface DuplexOptions<Response> extends CallOptions<Response> {
+  /** The number of messages that may wait to be read before the server has to wait. */
+  readonly readAhead?: number | undefined
+}
+
 export interface UnaryOptions<Response> extends CallOptions<Response> {
   readonly message: Buffer
   readonly timeoutMs: number
@@ -162,9 +167,9 @@ export class Session implements StreamOpener {
     return () => call.cancel()
   }
 
-  duplex<Response>(options: CallOptions<Response>): DuplexCall<Response> {
-    const { decode, maxBytes } = options
-    return new DuplexCall(this, { headers: this.#headersOf(options), decode, maxBytes })
+  duplex<Response>(options: DuplexOptions<Response>): DuplexCall<Response> {
+    const { decode, maxBytes, readAhead } = options
+    return new DuplexCall(this, { headers: this.#headersOf(options), decode, maxBytes, readAhead })
   }
 
   /**

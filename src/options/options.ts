@@ -213,7 +213,7 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Storage',
     kind: integer({ min: 0, max: 2 ** 45 }),
     default: 0,
-    help: "The --quota-backend-bytes of etcd: --max-write-bytes-per-second is reduced while more than half of it is in use. 0 reads it from etcd's metrics, on the port of its clients.",
+    help: 'The --quota-backend-bytes of etcd: --max-write-bytes-per-second is reduced while more than half of it is in use. 0 reads it from etcd; from etcd 3.5, that is from the metrics on the port of its clients.',
   },
   etcdHealthcheckTimeoutMs: {
     name: 'etcd-healthcheck-timeout',

@@ -135,6 +135,9 @@ export interface EventPage {
   readonly connection?: ConnectionNumber | undefined
 }
 
+/** A page that was read from the store itself. */
+export type StoredPage = EventPage & { readonly connection: ConnectionNumber }
+
 /**
  * The identity of an immutable sequence of adjacent events, including their versions; usable as a
  * cache key. Successive states contain the same run until one of its events is changed or deleted,

@@ -21,6 +21,9 @@ export interface Setting {
   readonly quotaBytes: number
   /** Longer watch responses are sent in fragments. */
   readonly watchFragmentBytes: number
+  readonly watchLacksPreviousEvery: number | undefined
+  /** How likely a member has RangeStream (etcd 3.7) after each start, as in a rolling upgrade. */
+  readonly rangeStreamShare: number
   readonly limits: WorldLimits
   /** At least one; the first applies from the beginning. */
   readonly policies: readonly PolicyStep[]
@@ -110,6 +113,7 @@ export function makeSetting(options: SettingOptions): Setting {
     finalMs: 15_000,
     quotaBytes: 64 * 1024 * 1024,
     watchFragmentBytes: random.pick([32_768, 2 * 1024 * 1024]),
+    rangeStreamShare: new Random(options.seed ^ 0x57e4).pick([0, 0.5, 1]),
     limits: {
       eventTtlMs,
       compactionIntervalMs: random.pick([60_000, 90_000, 3 * minute]),
@@ -125,5 +129,6 @@ export function makeSetting(options: SettingOptions): Setting {
     statesMax: random.pick([8, 256, 256]),
     policies: planPolicies(options.seed, { durationMs: options.durationMs, eventTtlMs }),
     storms,
+    watchLacksPreviousEvery: random.pick([undefined, 3]),
   }
 }

@@ -26,6 +26,8 @@ export interface EtcdOptions {
   /** Uses TLS; clients then need `tls` of the cluster. */
   readonly encrypted?: boolean | undefined
   readonly args?: readonly string[] | undefined
+  /** Default: the etcd that tests run. */
+  readonly binary?: string | undefined
 }
 
 /** The TLS options that a client needs. */
@@ -172,7 +174,7 @@ export async function startEtcdCluster(size: number, options?: EtcdOptions): Pro
   const members = ports.map(
     (own, index) =>
       new EtcdMember({
-        binary: etcdBinary,
+        binary: options?.binary ?? etcdBinary,
         name: `m${index}`,
         dataDir: join(folder, `m${index}`),
         ports: own,

@@ -1,7 +1,8 @@
 import { EtcdClient, type EtcdClientOptions } from '../../src/etcd/client.ts'
 import { type Log, silentLog } from '../../src/lib/log/log.ts'
 import { EtcdAvailability } from '../../src/storage/etcd/etcd-availability.ts'
-import { QuotaAlarm, reportSpace } from '../../src/storage/etcd/quota-alarm.ts'
+import { readStatuses } from '../../src/storage/etcd/member-statuses.ts'
+import { QuotaAlarm, spaceReport } from '../../src/storage/etcd/quota-alarm.ts'
 
 /** A client with the availability and quota checks that the server has. */
 export class PresentClient {
@@ -20,7 +21,7 @@ export class PresentClient {
     })
     this.availability.watch(this.#end.signal)
     this.quotaAlarm = new QuotaAlarm({
-      readReport: (timeoutMs) => reportSpace(this.client, { timeoutMs }),
+      readReport: async (timeoutMs) => spaceReport(await readStatuses(this.client, { timeoutMs })),
       log,
     })
     this.quotaAlarm.watch(this.#end.signal)

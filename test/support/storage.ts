@@ -1,7 +1,8 @@
 import { EtcdClient } from '../../src/etcd/client.ts'
 import { silentLog } from '../../src/lib/log/log.ts'
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/etcd-storage.ts'
-import { QuotaAlarm, reportSpace } from '../../src/storage/etcd/quota-alarm.ts'
+import { readStatuses } from '../../src/storage/etcd/member-statuses.ts'
+import { QuotaAlarm, spaceReport } from '../../src/storage/etcd/quota-alarm.ts'
 import type { EtcdCluster } from './etcd.ts'
 
 export const prefix = '/registry'
@@ -22,7 +23,7 @@ export class Replica implements AsyncDisposable {
   ) {
     this.client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 10_000 })
     const quotaAlarm = new QuotaAlarm({
-      readReport: (timeoutMs) => reportSpace(this.client, { timeoutMs }),
+      readReport: async (timeoutMs) => spaceReport(await readStatuses(this.client, { timeoutMs })),
       log: silentLog,
     })
     quotaAlarm.watch(this.#end.signal)

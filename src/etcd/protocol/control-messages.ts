@@ -63,44 +63,73 @@ export function decodeLeaseTtl(message: Buffer): LeaseTtl {
 export function decodeStatus(message: Buffer): Omit<MemberStatus, 'endpoint'> {
   const reader = new Reader(message)
   const errors: string[] = []
-  let header = { memberId: 0n, revision: 0 }
-  let version = ''
-  let dbBytes = 0
-  let dbBytesInUse = 0
-  let leader = 0n
-  let raftTerm = 0
-  let isLearner = false
+  const status = {
+    memberId: 0n,
+    revision: 0,
+    version: '',
+    dbBytes: 0,
+    dbBytesInUse: 0,
+    leader: 0n,
+    raftTerm: 0,
+    isLearner: false,
+    errors,
+    storageVersion: '',
+    quotaBytes: 0,
+    downgradeTo: undefined as string | undefined,
+  }
   while (reader.next()) {
     switch (reader.field) {
       case 1:
-        header = readHeader(reader)
+        Object.assign(status, readHeader(reader))
         break
       case 2:
-        version = reader.bytes().toString()
+        status.version = reader.bytes().toString()
         break
       case 3:
-        dbBytes = reader.number()
+        status.dbBytes = reader.number()
         break
       case 4:
-        leader = unsigned(reader)
+        status.leader = unsigned(reader)
         break
       case 6:
-        raftTerm = reader.number()
+        status.raftTerm = reader.number()
         break
       case 8:
         errors.push(reader.bytes().toString())
         break
       case 9:
-        dbBytesInUse = reader.number()
+        status.dbBytesInUse = reader.number()
         break
       case 10:
-        isLearner = reader.boolean()
+        status.isLearner = reader.boolean()
+        break
+      case 11:
+        status.storageVersion = reader.bytes().toString()
+        break
+      case 12:
+        status.quotaBytes = reader.number()
+        break
+      case 13:
+        status.downgradeTo = readDowngrade(reader)
         break
       default:
         reader.skip()
     }
   }
-  return { ...header, version, dbBytes, dbBytesInUse, leader, raftTerm, isLearner, errors }
+  return status
+}
+
+function readDowngrade(reader: Reader): string | undefined {
+  const outer = reader.enter()
+  let isEnabled = false
+  let target = ''
+  while (reader.next()) {
+    if (reader.field === 1) isEnabled = reader.boolean()
+    else if (reader.field === 2) target = reader.bytes().toString()
+    else reader.skip()
+  }
+  reader.leave(outer)
+  return isEnabled ? target : undefined
 }
 
 export function decodeAlarms(message: Buffer): readonly Alarm[] {

@@ -34,6 +34,22 @@ export function decodeRangeResult(message: Buffer): RangeResult {
   return readRangeResult(new Reader(message))
 }
 
+/** The keys of one message of a range stream; its revision and count are known before. */
+export function decodeRangeChunk(message: Buffer): readonly KeyValue[] {
+  const reader = new Reader(message)
+  let kvs: readonly KeyValue[] = []
+  while (reader.next()) {
+    if (reader.field !== 1) {
+      reader.skip()
+      continue
+    }
+    const outer = reader.enter()
+    kvs = readRangeResult(reader).kvs
+    reader.leave(outer)
+  }
+  return kvs
+}
+
 export function decodeTxnResult(message: Buffer): TxnResult {
   return readTxnResult(new Reader(message))
 }

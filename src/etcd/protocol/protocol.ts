@@ -62,6 +62,31 @@ export interface RangeResult {
   readonly connection?: ConnectionNumber | undefined
 }
 
+/** All keys of a range at one revision; see range-scan.ts. */
+export interface ScanRequest {
+  readonly key: Bytes
+  /** Exclusive end. */
+  readonly rangeEnd: Bytes
+  /** Read the state as of this revision; the latest one when undefined. */
+  readonly revision?: number | undefined
+  /** About how many keys the caller will read. */
+  readonly limit?: number | undefined
+  /** About how many bytes the caller will read, or read at a time. */
+  readonly chunkBytes?: number | undefined
+  /** The caller reads to the end, so the next chunk is requested while it processes one. */
+  readonly isWhole?: boolean | undefined
+}
+
+export interface ScanChunk {
+  /** The store's revision at the time of the first response (not the requested revision). */
+  readonly revision: number
+  readonly kvs: readonly KeyValue[]
+  /** How many keys were left before this chunk, those of the chunk included. */
+  readonly count: number
+  /** The newest connection that this chunk or an earlier one came over. */
+  readonly connection: ConnectionNumber
+}
+
 export type Compare = {
   readonly key: Bytes
   /** Compare every key in [key, rangeEnd); undefined compares the one key. */
@@ -88,7 +113,11 @@ export type TxnOp =
       readonly rangeEnd?: Bytes | undefined
       readonly prevKv?: boolean | undefined
     }
-  | ({ readonly type: 'range' } & RangeRequest)
+  /**
+   * Not at a revision: before 3.7, members differ after a transaction that writes and reads at a
+   * revision that one of them has compacted already.
+   */
+  | ({ readonly type: 'range' } & Omit<RangeRequest, 'revision'>)
   | ({ readonly type: 'txn' } & Txn)
 
 /** `success` runs if all compares hold, otherwise `failure`. An absent list is empty. */
@@ -134,7 +163,14 @@ export interface MemberStatus {
   readonly revision: number
   readonly raftTerm: number
   readonly isLearner: boolean
+  /** Alarms, and that there is no leader. */
   readonly errors: readonly string[]
+  /** The version of the database's format; empty before etcd 3.6. */
+  readonly storageVersion: string
+  /** The space quota: 0 if the member does not say (before etcd 3.6), below 0 if it has none. */
+  readonly quotaBytes: number
+  /** The version to which the cluster may be downgraded; undefined unless that is enabled. */
+  readonly downgradeTo: string | undefined
 }
 
 export interface Alarm {

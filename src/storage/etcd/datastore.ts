@@ -1,7 +1,8 @@
-import { type ConnectionNumber, EtcdClient } from '../../etcd/client.ts'
+import { type ConnectionNumber, EtcdClient, type MemberStatus } from '../../etcd/client.ts'
+import { readFailedChecks, readQuota } from '../../etcd/member-http.ts'
 import type { CallObserver, EndpointStatus } from '../../etcd/protocol/protocol.ts'
-import { readQuota } from '../../etcd/quota.ts'
-import { AbortListener, pause } from '../../lib/abort.ts'
+import { AbortListener } from '../../lib/abort.ts'
+import { monotonicClock } from '../../lib/clock.ts'
 import type { OnPoll } from '../../lib/files/follow.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { EtcdAvailability } from './etcd-availability.ts'
@@ -12,7 +13,8 @@ import {
   readEtcdCredentials,
 } from './etcd-credentials.ts'
 import { logMembers } from './member-log.ts'
-import { QuotaAlarm, reportSpace, type SpaceReport } from './quota-alarm.ts'
+import { readStatuses, StatusLog } from './member-statuses.ts'
+import { QuotaAlarm, type SpaceReport, spaceReport } from './quota-alarm.ts'
 
 export interface DatastoreOptions {
   readonly servers: readonly string[]
@@ -21,7 +23,7 @@ export interface DatastoreOptions {
   readonly keyFile: string | undefined
   readonly prefix: string
   readonly healthTimeoutMs: number
-  /** etcd's space quota; read from its metrics if undefined. */
+  /** etcd's space quota; that of its members if undefined. */
   readonly quotaBytes?: number | undefined
   readonly log: Log
   readonly onCall?: CallObserver | undefined
@@ -32,16 +34,11 @@ export interface DatastoreOptions {
 /** The part of the operator's health check timeout for etcd; the rest is for the response. */
 const READ_TIMEOUT_FRACTION = 0.9
 const CALL_TIMEOUT_MS = 10_000
-/** Earlier releases return stale reads after a pause and lose watch progress. */
-const OLDEST_GOOD_PATCHES: ReadonlyMap<string, number> = new Map([
-  ['3.5', 28],
-  ['3.6', 9],
-])
 /**
- * How often the quota is read. It changes when a member is restarted with another quota, and the
- * operator of a full etcd waits for that.
+ * How often the quota of a member whose status does not have it is read. It changes when the member
+ * is restarted with another one, and the operator of a full etcd waits for that.
  */
-const QUOTA_POLL_MS = 15_000
+const QUOTA_INTERVAL_MS = 15_000
 
 /**
  * The connection of the server to its etcd: credentials, the client, and the health checks. Opening
@@ -54,6 +51,11 @@ export class Datastore {
   readonly quotaAlarm: QuotaAlarm
   readonly #options: DatastoreOptions
   readonly #end = new AbortController()
+  readonly #statusLog: StatusLog
+  /** Quotas from metrics, by endpoint, and when they were last read. */
+  readonly #quotas = new Map<string, number>()
+  #quotasReadAt = Number.NEGATIVE_INFINITY
+  #isQuotaMissing = false
   #client: EtcdClient | undefined
   #credentials: EtcdCredentials | undefined
 
@@ -66,9 +68,11 @@ export class Datastore {
     })
     this.quotaAlarm = new QuotaAlarm({
       readReport: (timeoutMs) => this.#reportSpace(timeoutMs),
+      quotaBytes: options.quotaBytes,
       log: options.log,
     })
-    this.quotaAlarm.quotaBytes = options.quotaBytes
+    this.#statusLog = new StatusLog(options.log)
+    this.availability.onOutage(() => void this.#logChecks())
   }
 
   /** Rejects when a credentials file cannot be read. */
@@ -129,32 +133,6 @@ export class Datastore {
     this.#client?.close()
   }
 
-  /** Logs the version of each member, and follows the space quota until the signal aborts. */
-  async inspect(signal: AbortSignal): Promise<void> {
-    const versions = this.#options.servers.map((server) => this.#logVersion(server, signal))
-    await Promise.all([...versions, this.#followQuota(signal)])
-  }
-
-  /** Warns of versions that cause problems. */
-  async #logVersion(endpoint: string, signal: AbortSignal): Promise<void> {
-    const { log } = this.#options
-    const client = this.#client
-    if (client === undefined || signal.aborted) return
-    try {
-      const { version, dbBytes } = await client.status(endpoint, { signal })
-      if (!isGoodEtcdVersion(version)) {
-        log.warn('This etcd has known consistency bugs; 3.5.28, 3.6.9 or newer is needed', {
-          endpoint,
-          version,
-        })
-      } else {
-        log.info('Connected to etcd', { endpoint, version, dbBytes })
-      }
-    } catch (err) {
-      if (!signal.aborted) log.warn('Cannot read the version of an etcd member', { endpoint, err })
-    }
-  }
-
   async #read(timeoutMs: number): Promise<ConnectionNumber> {
     const key = Buffer.from(`${this.#options.prefix}/health`)
     const options = { timeoutMs, signal: this.#end.signal }
@@ -163,40 +141,60 @@ export class Datastore {
   }
 
   async #reportSpace(timeoutMs: number): Promise<SpaceReport | undefined> {
+    if (this.#client === undefined) return undefined
     const { signal } = this.#end
-    return this.#client && reportSpace(this.#client, { timeoutMs, signal })
-  }
-
-  async #followQuota(signal: AbortSignal): Promise<void> {
-    const { quotaBytes, log } = this.#options
-    if (quotaBytes !== undefined) return
-    for (let isFirst = true; !signal.aborted; isFirst = false) {
-      const err = await this.#readQuota(signal)
-      if (err !== undefined && isFirst && !signal.aborted) {
-        log.warn(
-          'The space quota of etcd is unknown: write rates are not reduced while it fills up',
-          { help: 'set --etcd-quota-bytes', err },
-        )
-      }
-      await pause(QUOTA_POLL_MS, signal)
-    }
-  }
-
-  /**
-   * Uses the smallest quota of any member: the first full member stops the whole cluster. Resolves
-   * to the error of a member when no quota could be read.
-   */
-  async #readQuota(signal: AbortSignal): Promise<unknown> {
-    const tls = this.#credentials
-    const results = await Promise.allSettled(
-      this.#options.servers.map((server) => readQuota(server, { tls, signal })),
+    const { onFailure } = this.#statusLog
+    const statuses = await readStatuses(this.#client, { timeoutMs, signal, onFailure })
+    this.#statusLog.note(statuses)
+    void this.#readQuotas(statuses)
+    return spaceReport(
+      statuses.map((status) => ({
+        ...status,
+        quotaBytes: status.quotaBytes || (this.#quotas.get(status.endpoint) ?? 0),
+      })),
     )
-    const known = results.filter((result) => result.status === 'fulfilled')
-    if (known.length > 0) {
-      this.quotaAlarm.quotaBytes = Math.min(...known.map(({ value }) => value))
-      return undefined
-    }
-    return results.find((result) => result.status === 'rejected')?.reason
+  }
+
+  /** Reads the quotas of members whose statuses do not have them, from their metrics. */
+  async #readQuotas(statuses: readonly MemberStatus[]): Promise<void> {
+    const now = monotonicClock.now()
+    const { quotaBytes, log } = this.#options
+    const without = statuses.filter((status) => status.quotaBytes === 0)
+    if (quotaBytes !== undefined || without.length === 0) return
+    if (now < this.#quotasReadAt + QUOTA_INTERVAL_MS) return
+    this.#quotasReadAt = now
+    const options = { tls: this.#credentials, signal: this.#end.signal }
+    const results = await Promise.allSettled(
+      without.map(async ({ endpoint }) =>
+        this.#quotas.set(endpoint, await readQuota(endpoint, options)),
+      ),
+    )
+    const failed = results.find((result) => result.status === 'rejected')
+    if (this.#quotas.size > 0 || this.#isQuotaMissing || options.signal.aborted) return
+    this.#isQuotaMissing = true
+    log.warn('The space quota of etcd is unknown: write rates are not reduced while it fills up', {
+      help: 'set --etcd-quota-bytes',
+      err: failed?.reason,
+    })
+  }
+
+  /** Logs, once in an outage, which of their own checks the members fail. */
+  async #logChecks(): Promise<void> {
+    const { servers, log } = this.#options
+    const options = { tls: this.#credentials, signal: this.#end.signal }
+    const results = await Promise.allSettled(
+      servers.map((server) => readFailedChecks(server, options)),
+    )
+    if (options.signal.aborted) return
+    const checks = results.map((result, index) => {
+      if (result.status === 'rejected') return `${servers[index]} does not respond`
+      if (result.value === undefined) return `${servers[index]} has none`
+      const failed = result.value.join(' and ')
+      return `${servers[index]} ${failed === '' ? 'passes' : `fails ${failed}`}`
+    })
+    log.warn('The checks of the etcd members, apart from linearizable reads', {
+      checks: checks.join(', '),
+    })
   }
 
   #isEncrypted(): boolean {
@@ -225,14 +223,4 @@ function reasons(members: readonly EndpointStatus[]): string {
   return [...new Set(members.map(({ lastError }) => lastError?.message ?? 'no connection'))].join(
     ', ',
   )
-}
-
-/** Whether a release such as `3.5.30` or `3.6.9-rc.1` has none of those bugs. */
-export function isGoodEtcdVersion(version: string): boolean {
-  const [major = Number.NaN, minor = Number.NaN, patch = Number.NaN] = version
-    .split(/[.+-]/)
-    .map(Number)
-  const oldest = OLDEST_GOOD_PATCHES.get(`${major}.${minor}`)
-  if (oldest !== undefined) return patch >= oldest
-  return major > 3 || (major === 3 && minor > 6)
 }

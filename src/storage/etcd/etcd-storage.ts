@@ -1,8 +1,11 @@
 import type {
+  CallOptions,
   EtcdClient,
   KeyValue,
   RangeRequest,
   RangeResult,
+  ScanChunk,
+  ScanRequest,
   WatchRequest,
 } from '../../etcd/client.ts'
 import type { Traced } from '../../lib/tracing/span.ts'
@@ -27,7 +30,6 @@ import type {
   CreateOptions,
   DeleteOptions,
   EventKey,
-  EventPage,
   EventScope,
   EventStorage,
   FollowWatch,
@@ -36,6 +38,7 @@ import type {
   Newest,
   ReadOptions,
   StoredEvent,
+  StoredPage,
   UpdateOptions,
   WatchItem,
 } from '../storage.ts'
@@ -53,7 +56,7 @@ import { EtcdFollowWatch, EtcdWatch, toFollowItem, toWatchItem } from './etcd-wa
 import { decodeEvent, found, foundToDelete } from './event-decoding.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
 import { EventKeys, markValue } from './keys.ts'
-import { connectionOf, ListReader } from './list-reader.ts'
+import { ListReader } from './list-reader.ts'
 import { type Decide, OptimisticUpdater } from './optimistic-updater.ts'
 import type { PrefixCheck } from './prefix-check.ts'
 import type { QuotaAlarm } from './quota-alarm.ts'
@@ -64,7 +67,7 @@ const noResponseKinds: ReadonlySet<StorageErrorKind> = new Set(['unavailable', '
 export interface EtcdStorageOptions {
   readonly client: Pick<
     EtcdClient,
-    'range' | 'txn' | 'watch' | 'follow' | 'connected' | 'newestConnection'
+    'range' | 'scan' | 'txn' | 'watch' | 'follow' | 'connected' | 'newestConnection'
   >
   /** Keys are `<prefix>/events/<cluster>/<namespace>/<name>`. */
   readonly prefix: string
@@ -110,7 +113,7 @@ export class EtcdStorage implements EventStorage {
     })
     this.#lists = new ListReader({
       keys: this.#keys,
-      range: (request, readOptions) => this.#range(request, readOptions),
+      scan: (request, readOptions) => this.#scan(request, readOptions),
       onCorrupt,
     })
     this.#updater = new OptimisticUpdater({
@@ -137,11 +140,14 @@ export class EtcdStorage implements EventStorage {
     return stored
   }
 
-  list(
-    scope: EventScope,
-    options: ListOptions,
-  ): Promise<EventPage & { readonly connection: ConnectionNumber }> {
+  list(scope: EventScope, options: ListOptions): Promise<StoredPage> {
     return this.#lists.read(scope, options)
+  }
+
+  readAll(
+    options: Pick<ListOptions, 'lane' | 'signal' | 'isPatient'>,
+  ): AsyncGenerator<StoredPage, void, undefined> {
+    return this.#lists.readAll(options)
   }
 
   async create(key: EventKey, body: Buffer, options?: CreateOptions): Promise<StoredEvent> {
@@ -262,30 +268,59 @@ export class EtcdStorage implements EventStorage {
   }
 
   async #range(request: RangeRequest, options?: Partial<ReadOptions>): Promise<RangeResult> {
-    const result = await this.#rangeWhileAvailable(request, options)
-    const wanted = options?.notOlderThan
-    const version = versionOfState(result.revision)
-    if (wanted === undefined || !isAfter(wanted, version)) return result
-    throw new StorageError({
-      kind: 'future',
-      message: `version ${formatVersion(wanted)} does not exist yet`,
-      version,
-    })
-  }
-
-  async #rangeWhileAvailable(
-    request: RangeRequest,
-    options: Partial<ReadOptions> = {},
-  ): Promise<RangeResult> {
-    const { signal, span } = options
-    const availability = options.isPatient === true ? undefined : this.#options.availability
-    const cancelIfSafe = availability?.outageSignal
+    const reading = this.#callOptions(options)
     try {
-      return await this.#options.client.range(request, { signal, cancelIfSafe, span })
+      const result = await this.#options.client.range(request, reading)
+      checkNotOlder(result, options)
+      return result
     } catch (error) {
-      const failure = storageErrorOfRead(error)
-      const isNoResponse = failure instanceof StorageError && noResponseKinds.has(failure.kind)
-      throw (isNoResponse ? availability?.refusal(error) : undefined) ?? failure
+      throw this.#failure(error, options)
     }
   }
+
+  async *#scan(request: ScanRequest, options: ReadOptions): AsyncGenerator<ScanChunk> {
+    const reading = this.#callOptions(options)
+    try {
+      for await (const chunk of this.#options.client.scan(request, reading)) {
+        checkNotOlder(chunk, options)
+        yield chunk
+      }
+    } catch (error) {
+      throw this.#failure(error, options)
+    }
+  }
+
+  #callOptions(options: Partial<ReadOptions> = {}): CallOptions {
+    const { signal, span } = options
+    return { signal, cancelIfSafe: this.#availability(options)?.outageSignal, span }
+  }
+
+  #failure(error: unknown, options: Partial<ReadOptions> = {}): unknown {
+    const failure = storageErrorOfRead(error)
+    const isNoResponse = failure instanceof StorageError && noResponseKinds.has(failure.kind)
+    return (isNoResponse ? this.#availability(options)?.refusal(error) : undefined) ?? failure
+  }
+
+  #availability({ isPatient }: Partial<ReadOptions>): EtcdAvailability | undefined {
+    return isPatient === true ? undefined : this.#options.availability
+  }
+}
+
+function checkNotOlder(
+  { revision }: { readonly revision: number },
+  options: Partial<ReadOptions> = {},
+): void {
+  const wanted = options.notOlderThan
+  const version = versionOfState(revision)
+  if (wanted === undefined || !isAfter(wanted, version)) return
+  throw new StorageError({
+    kind: 'future',
+    message: `version ${formatVersion(wanted)} does not exist yet`,
+    version,
+  })
+}
+
+/** A result without a connection counts as newer than any connection: it is never trusted. */
+function connectionOf({ connection }: RangeResult): ConnectionNumber {
+  return connection ?? Number.POSITIVE_INFINITY
 }

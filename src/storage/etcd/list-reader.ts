@@ -1,35 +1,23 @@
-/**
- * Reads pages of events from etcd, in ranges of about 4 MB. The number of keys in a range adapts to
- * the size of the values that were read last.
- */
-import type { KeyValue, RangeRequest, RangeResult } from '../../etcd/client.ts'
+import type { KeyValue, ScanChunk, ScanRequest } from '../../etcd/client.ts'
 import { throwIfAborted } from '../aborted-read.ts'
 import { StorageError } from '../errors.ts'
-import { isPart } from '../event-scope.ts'
+import { allEvents, isPart } from '../event-scope.ts'
 import { revisionOf, type Version, versionOfState } from '../resource-version.ts'
 import type {
-  ConnectionNumber,
-  EventPage,
   EventScope,
   ListOptions,
   ReadOptions,
   StoredEvent,
+  StoredPage,
   Unreadable,
 } from '../storage.ts'
 import { BadValue } from '../stored-form.ts'
 import { decodeEvent, unreadableAt } from './event-decoding.ts'
 import type { EventKeys, KeyRange } from './keys.ts'
 
-const rangeKeysMax = 2_000
-const rangeKeysMin = 8
-const rangeKeysFirst = 256
-const rangeBytes = 4 * 1024 * 1024
-/** Divides the range when a response is too large: values may be 1,000 times as large as the last. */
-const tooLargeDivisor = 8
-
 export interface ListReaderOptions {
   readonly keys: EventKeys
-  readonly range: (request: RangeRequest, options: ReadOptions) => Promise<RangeResult>
+  readonly scan: (request: ScanRequest, options: ReadOptions) => AsyncIterable<ScanChunk>
   /** Called for each key that a list leaves out because its value is not an event of ours. */
   readonly onCorrupt: (etcdKey: Buffer, value: BadValue) => void
 }
@@ -39,72 +27,62 @@ interface PageSoFar {
   readonly unreadable: Unreadable[]
 }
 
+/** Reads pages of events from etcd. */
 export class ListReader {
   readonly #options: ListReaderOptions
-  #keysPerRange = rangeKeysFirst
 
   constructor(options: ListReaderOptions) {
     this.#options = options
   }
 
-  async read(
-    scope: EventScope,
-    options: ListOptions,
-  ): Promise<EventPage & { readonly connection: ConnectionNumber }> {
+  async read(scope: EventScope, options: ListOptions): Promise<StoredPage> {
     const { selector, limit, bytesEnough = Number.POSITIVE_INFINITY } = options
     const { signal, isPatient, notOlderThan, span } = options
     check(options)
-    const items: StoredEvent[] = []
-    const unreadable: Unreadable[] = []
-    const range = this.#rangeOf(scope, options)
-    let key = range.key
-    let revision = options.at === undefined ? undefined : readableRevision(options.at)
-    let connection = 0
+    const page: PageSoFar = { items: [], unreadable: [] }
+    const { items } = page
+    const at = options.at === undefined ? undefined : readableRevision(options.at)
+    const request = {
+      ...this.#rangeOf(scope, options),
+      revision: at,
+      limit: selector === undefined ? limit : undefined,
+      chunkBytes: bytesEnough,
+    }
     let bytes = 0
-    let keysMost = rangeKeysMax
-    for (;;) {
-      const wanted = selector === undefined ? limit - items.length : rangeKeysMax
-      const keys = Math.min(wanted, this.#keysFor(options), keysMost)
-      const result = await this.#range(
-        { key, rangeEnd: range.rangeEnd, revision, limit: keys },
-        { signal, isPatient, notOlderThan, span },
-      )
-      if (result === undefined) {
-        keysMost = Math.ceil(keys / tooLargeDivisor)
-        continue
-      }
-      keysMost = Math.min(rangeKeysMax, keysMost * 2)
-      this.#adaptRange(result.kvs)
+    let last: ScanChunk | undefined
+    let remaining = 0
+    for await (const chunk of this.#options.scan(request, {
+      signal,
+      isPatient,
+      notOlderThan,
+      span,
+    })) {
       const before = items.length
-      revision ??= result.revision
-      connection = Math.max(connection, connectionOf(result))
-      const taken = await this.#decodeInto({ items, unreadable }, result.kvs, options)
-      const remaining = result.count - taken
-      const last = result.kvs[taken - 1]
+      last = chunk
+      remaining = chunk.count - (await this.#decodeInto(page, chunk.kvs, options))
       for (const { body } of items.slice(before)) bytes += body.length
-      const isEnough = items.length > 0 && bytes >= bytesEnough
-      if (items.length === limit || remaining <= 0 || last === undefined || isEnough) {
-        return {
-          items,
-          version: versionOfState(revision),
-          more: remaining > 0,
-          remaining: selector === undefined ? remaining : undefined,
-          unreadable,
-          connection,
-        }
-      }
-      key = Buffer.concat([last.key, Buffer.of(0)])
+      if (items.length === limit || (items.length > 0 && bytes >= bytesEnough)) break
+    }
+    return {
+      ...page,
+      version: versionOfState(at ?? last?.revision ?? 0),
+      more: remaining > 0,
+      remaining: selector === undefined ? remaining : undefined,
+      connection: last?.connection ?? Number.POSITIVE_INFINITY,
     }
   }
 
-  /** Undefined when these values are too large for one response, and fewer keys may fit. */
-  async #range(request: RangeRequest, options: ReadOptions): Promise<RangeResult | undefined> {
-    try {
-      return await this.#options.range(request, options)
-    } catch (error) {
-      const isTooLarge = error instanceof StorageError && error.kind === 'too-large'
-      if (isTooLarge && request.limit !== 1) return undefined
-      throw error
+  /** All events at one version, page by page. */
+  async *readAll(
+    options: Pick<ListOptions, 'lane' | 'signal' | 'isPatient'>,
+  ): AsyncGenerator<StoredPage, void, undefined> {
+    const request = { ...this.#options.keys.range(allEvents), isWhole: true }
+    for await (const { kvs, revision, count, connection } of this.#options.scan(request, options)) {
+      const page: PageSoFar = { items: [], unreadable: [] }
+      await this.#decodeInto(page, kvs, { ...options, limit: kvs.length })
+      const remaining = count - kvs.length
+      const version = versionOfState(revision)
+      yield { ...page, version, more: remaining > 0, remaining, connection }
     }
   }
 
@@ -119,26 +97,11 @@ export class ListReader {
     return Buffer.compare(key, range.key) < 0 ? { key: rangeEnd, rangeEnd } : { key, rangeEnd }
   }
 
-  /** Sets the size of the next range from the size of these values. */
-  #adaptRange(kvs: readonly KeyValue[]): void {
-    const bytes = kvs.reduce((sum, { value }) => sum + value.length, 0)
-    if (bytes > 0) {
-      const keys = Math.floor((rangeBytes * kvs.length) / bytes)
-      this.#keysPerRange = Math.min(rangeKeysMax, Math.max(rangeKeysMin, keys))
-    }
-  }
-
-  /** A page with a small `bytesEnough` reads no more keys than it needs. */
-  #keysFor({ bytesEnough = rangeBytes }: ListOptions): number {
-    const part = Math.min(1, bytesEnough / rangeBytes)
-    return Math.max(rangeKeysMin, Math.floor(this.#keysPerRange * part))
-  }
-
   /** Decodes `kvs` until the page has enough items; returns how many were decoded. */
   async #decodeInto(
     page: PageSoFar,
     kvs: readonly KeyValue[],
-    { selector, limit, signal, lane }: ListOptions,
+    { selector, limit, signal, lane }: Pick<ListOptions, 'selector' | 'limit' | 'signal' | 'lane'>,
   ): Promise<number> {
     const { keys } = this.#options
     const { items } = page
@@ -164,11 +127,6 @@ export class ListReader {
     if (key !== undefined) unreadable.push(unreadableAt(key, kv, value))
     this.#options.onCorrupt(kv.key, value)
   }
-}
-
-/** A result without a connection counts as newer than any connection: it is never trusted. */
-export function connectionOf({ connection }: RangeResult): ConnectionNumber {
-  return connection ?? Number.POSITIVE_INFINITY
 }
 
 /** Revision 0 means "now" to etcd. There are no events at its first revision or before. */

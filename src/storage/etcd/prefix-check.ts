@@ -57,7 +57,7 @@ function oldLayout(etcdKey: Buffer, prefix: string): ForeignValueError {
 }
 
 export interface PrefixCheckOptions {
-  readonly client: Pick<EtcdClient, 'range'>
+  readonly client: Pick<EtcdClient, 'range' | 'scan'>
   readonly prefix: string
   readonly log: Log
 }

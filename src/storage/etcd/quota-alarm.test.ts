@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import { type LogFields, silentLog } from '../../lib/log/log.ts'
-import { QuotaAlarm } from './quota-alarm.ts'
+import { QuotaAlarm, spaceReport } from './quota-alarm.ts'
 
 async function settle(): Promise<void> {
   for (let tick = 0; tick < 3; tick++) await new Promise((resolve) => setImmediate(resolve))
@@ -9,7 +9,12 @@ async function settle(): Promise<void> {
 
 /** A quota alarm that reads its reports from `etcd`, and a fake clock. */
 function start() {
-  const etcd = { isFull: false as boolean | undefined, bytesInUse: 0, reports: 0 }
+  const etcd = {
+    isFull: false as boolean | undefined,
+    bytesInUse: 0,
+    quotaBytes: undefined as number | undefined,
+    reports: 0,
+  }
   const time = { now: 0 }
   const errors: LogFields[] = []
   const warnings: LogFields[] = []
@@ -18,9 +23,9 @@ function start() {
   const quotaAlarm = new QuotaAlarm({
     readReport: async () => {
       etcd.reports++
-      const { isFull: hasAlarm, bytesInUse } = etcd
+      const { isFull: hasAlarm, bytesInUse, quotaBytes } = etcd
       await hold.gate
-      return hasAlarm === undefined ? undefined : { hasAlarm, bytesInUse }
+      return hasAlarm === undefined ? undefined : { hasAlarm, bytesInUse, quotaBytes }
     },
     log: {
       ...silentLog,
@@ -119,7 +124,7 @@ describe('quota alarm', () => {
     etcd.bytesInUse = 900
     await advance(1)
     assert.deepEqual([quotaAlarm.usedFraction, quotaAlarm.writeFraction], [undefined, 1])
-    quotaAlarm.quotaBytes = 1000
+    etcd.quotaBytes = 1000
     const fractions: number[] = []
     for (const bytes of [0, 500, 650, 800, 1200]) {
       etcd.bytesInUse = bytes
@@ -140,8 +145,8 @@ describe('quota alarm', () => {
   })
 
   test('reduced, rejected and normal write rates are logged', async () => {
-    const { quotaAlarm, etcd, errors, warnings, infos, advance, end } = start()
-    quotaAlarm.quotaBytes = 1000
+    const { etcd, errors, warnings, infos, advance, end } = start()
+    etcd.quotaBytes = 1000
     for (const bytesInUse of [400, 600, 900]) {
       etcd.bytesInUse = bytesInUse
       await advance(2)
@@ -167,5 +172,23 @@ describe('quota alarm', () => {
       },
     ])
     end()
+  })
+})
+
+describe('the space that members report', () => {
+  const member = { errors: [], dbBytesInUse: 1, quotaBytes: 10 }
+
+  test('is that of the fullest member, with the smallest quota that is known', () => {
+    const full = {
+      ...member,
+      errors: ['memberID:7 alarm:NOSPACE'],
+      dbBytesInUse: 5,
+      quotaBytes: 20,
+    }
+    const none = { ...member, quotaBytes: -1 }
+    const report = { hasAlarm: true, bytesInUse: 5, quotaBytes: 10 }
+    assert.deepEqual(spaceReport([member, full, none]), report)
+    assert.deepEqual(spaceReport([none]), { hasAlarm: false, bytesInUse: 1, quotaBytes: undefined })
+    assert.equal(spaceReport([]), undefined)
   })
 })

@@ -8,7 +8,7 @@
  * result of such a put is unknown. That error, however, shows that the alarm is on: from then on
  * puts are not sent, and their clients get an error that says for certain: nothing was written.
  */
-import type { EtcdClient } from '../../etcd/client.ts'
+import type { MemberStatus } from '../../etcd/client.ts'
 import { repeat } from '../../lib/abort.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
@@ -41,11 +41,15 @@ export interface SpaceReport {
   readonly hasAlarm: boolean
   /** The size of the database without free pages. */
   readonly bytesInUse: number
+  /** Undefined if it is not known. */
+  readonly quotaBytes: number | undefined
 }
 
 export interface QuotaAlarmOptions {
   /** Undefined when no member responded. Never rejects. */
   readReport(timeoutMs: number): Promise<SpaceReport | undefined>
+  /** Instead of the quota that members report. */
+  readonly quotaBytes?: number | undefined
   readonly log: Log
   readonly clock?: Clock | undefined
 }
@@ -65,11 +69,12 @@ export class QuotaAlarm {
   /** The last report, and the bytes that this replica has written since it was requested. */
   #bytesInUse: number | undefined
   #bytesWritten = 0
-  /** The size of etcd's quota; undefined while it is unknown. */
-  quotaBytes: number | undefined
+  /** Undefined while it is unknown. */
+  #quotaBytes: number | undefined
 
   constructor(options: QuotaAlarmOptions) {
     this.#options = options
+    this.#quotaBytes = options.quotaBytes
     this.#clock = options.clock ?? monotonicClock
   }
 
@@ -80,8 +85,8 @@ export class QuotaAlarm {
 
   /** The used fraction of the quota; undefined while it is unknown. */
   get usedFraction(): number | undefined {
-    if (this.#bytesInUse === undefined || this.quotaBytes === undefined) return undefined
-    return (this.#bytesInUse + this.#bytesWritten) / this.quotaBytes
+    if (this.#bytesInUse === undefined || this.#quotaBytes === undefined) return undefined
+    return (this.#bytesInUse + this.#bytesWritten) / this.#quotaBytes
   }
 
   /**
@@ -95,9 +100,9 @@ export class QuotaAlarm {
 
   /** The bytes in use, and the bytes at which writes are rejected; undefined while unknown. */
   get space(): { readonly usedBytes: number; readonly budgetBytes: number } | undefined {
-    if (this.#bytesInUse === undefined || this.quotaBytes === undefined) return undefined
+    if (this.#bytesInUse === undefined || this.#quotaBytes === undefined) return undefined
     const usedBytes = this.#bytesInUse + this.#bytesWritten
-    return { usedBytes, budgetBytes: this.quotaBytes * rejectFrom }
+    return { usedBytes, budgetBytes: this.#quotaBytes * rejectFrom }
   }
 
   get isFull(): boolean {
@@ -172,6 +177,7 @@ export class QuotaAlarm {
     this.#isPolling = false
     if (report === undefined) return
     this.#bytesInUse = report.bytesInUse
+    this.#quotaBytes = this.#options.quotaBytes ?? report.quotaBytes ?? this.#quotaBytes
     this.#bytesWritten -= bytesWritten
     this.#logReduction()
     if (report.hasAlarm) this.onFull()
@@ -180,22 +186,17 @@ export class QuotaAlarm {
 }
 
 /**
- * Whether any member has the alarm, and the largest database size, among the members that respond.
- * This is cheap for etcd, since each member returns its local state. A member that lags may not have
- * the alarm yet, so all members are asked.
+ * Whether any member has the alarm, the largest database, and the smallest quota: the first full
+ * member stops the whole cluster. Undefined without a status.
  */
-export async function reportSpace(
-  client: Pick<EtcdClient, 'endpoints' | 'status'>,
-  options: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
-): Promise<SpaceReport | undefined> {
-  const members = client.endpoints().filter(({ state }) => state === 'ready')
-  const statuses = await Promise.allSettled(
-    members.map(({ endpoint }) => client.status(endpoint, options)),
-  )
-  const known = statuses.filter((result) => result.status === 'fulfilled')
-  if (known.length === 0) return undefined
+export function spaceReport(
+  statuses: readonly Pick<MemberStatus, 'errors' | 'dbBytesInUse' | 'quotaBytes'>[],
+): SpaceReport | undefined {
+  if (statuses.length === 0) return undefined
+  const quotas = statuses.map(({ quotaBytes }) => quotaBytes).filter((bytes) => bytes > 0)
   return {
-    hasAlarm: known.some(({ value }) => value.errors.some((error) => error.includes('NOSPACE'))),
-    bytesInUse: Math.max(...known.map(({ value }) => value.dbBytesInUse)),
+    hasAlarm: statuses.some(({ errors }) => errors.some((error) => error.includes('NOSPACE'))),
+    bytesInUse: Math.max(...statuses.map(({ dbBytesInUse }) => dbBytesInUse)),
+    quotaBytes: quotas.length === 0 ? undefined : Math.min(...quotas),
   }
 }

@@ -79,7 +79,7 @@ describe('followed literally', { skip: cannotFollow, concurrency: 3 }, () => {
 
     test(`${page}, with a Kubernetes API server`, {
       skip:
-        kubeApiserverBinary === '' && 'did NOT run: set KUBE_APISERVER to a kube-apiserver 1.36',
+        kubeApiserverBinary === '' && 'did NOT run: set KUBE_APISERVER to a kube-apiserver 1.37',
     }, async () => {
       await using cluster = await KubeApiserver.start()
       await using reader = await Follower.create({ programs })

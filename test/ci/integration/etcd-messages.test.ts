@@ -22,6 +22,7 @@ import {
   encodeWatchProgress,
 } from '../../../src/etcd/protocol/control-messages.ts'
 import {
+  decodeRangeChunk,
   decodeRangeResult,
   decodeTxnResult,
   decodeWatchMessage,
@@ -40,6 +41,7 @@ import {
   type Compare as PbCompare,
   RangeRequestSchema,
   RangeResponseSchema,
+  RangeStreamResponseSchema,
   type RequestOp,
   StatusResponseSchema,
   type TxnRequest,
@@ -184,6 +186,18 @@ test('a range response of the generated code is decoded', () => {
   })
 })
 
+test('a message of a range stream has its keys, whether it is the last one or not', () => {
+  const rest = { header, more: true, count: 5n }
+  for (const last of [{}, rest]) {
+    const rangeResponse = { kvs: [generatedKv, generatedKv], ...last }
+    assert.deepEqual(decodeRangeChunk(encodedBy(RangeStreamResponseSchema, { rangeResponse })), [
+      kv,
+      kv,
+    ])
+  }
+  assert.deepEqual(decodeRangeChunk(Buffer.alloc(0)), [])
+})
+
 test('a transaction response has one result per operation, also when nested', () => {
   const written = Buffer.from(
     toBinary(
@@ -321,8 +335,11 @@ test('status and alarms of the generated code are decoded', () => {
     raftTerm: 9n,
     isLearner: true,
     errors: ['alarm:NOSPACE', ''],
+    storageVersion: '3.6.0',
+    dbSizeQuota: -1n,
+    downgradeInfo: { enabled: true, targetVersion: '3.5.0' },
   }
-  assert.deepEqual(decodeStatus(encodedBy(StatusResponseSchema, status)), {
+  const decoded = {
     memberId: 2n ** 64n - 1n,
     revision: 77,
     version: '3.5.30',
@@ -332,6 +349,15 @@ test('status and alarms of the generated code are decoded', () => {
     raftTerm: 9,
     isLearner: true,
     errors: ['alarm:NOSPACE', ''],
+    storageVersion: '3.6.0',
+    quotaBytes: -1,
+    downgradeTo: '3.5.0',
+  }
+  assert.deepEqual(decodeStatus(encodedBy(StatusResponseSchema, status)), decoded)
+  const disabled = { ...status, downgradeInfo: { targetVersion: '3.5.0' } }
+  assert.deepEqual(decodeStatus(encodedBy(StatusResponseSchema, disabled)), {
+    ...decoded,
+    downgradeTo: undefined,
   })
   const alarms = [1, 2, 3].map((alarm) => ({ memberId: 2n ** 64n - 1n, alarm }))
   assert.deepEqual(
@@ -359,6 +385,7 @@ test('malformed bytes give a message or a RangeError, nothing else', () => {
     decodeWatchMessage,
     decodeTxnResult,
     decodeRangeResult,
+    decodeRangeChunk,
     decodeStatus,
     decodeAlarms,
     decodeLeaseTtl,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { readQuota } from '../../../src/etcd/quota.ts'
+import { readQuota } from '../../../src/etcd/member-http.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
 import { Datastore } from '../../../src/storage/etcd/datastore.ts'
 import { startEtcd } from '../../support/etcd.ts'
@@ -51,15 +51,12 @@ describe('the quota of a datastore', () => {
       certFile: undefined,
       keyFile: undefined,
     })
-    const ending = new AbortController()
     const client = await datastore.open()
-    const inspecting = datastore.inspect(ending.signal)
     const { quotaAlarm } = datastore
     try {
       await fillUp(client)
       await eventually('the alarm is known', () => quotaAlarm.isFull)
-      const used = quotaAlarm.usedFraction ?? 0
-      assert.ok(used > 0.8, `${used}`)
+      await eventually('its space is known', () => (quotaAlarm.usedFraction ?? 0) > 0.8)
 
       const member = etcd.member(0)
       await member.stop()
@@ -76,8 +73,6 @@ describe('the quota of a datastore', () => {
       const hasRoom = () => !quotaAlarm.isFull && quotaAlarm.writeFraction === 1
       await eventually('writers have room', hasRoom, 30_000)
     } finally {
-      ending.abort()
-      await inspecting
       datastore.close()
     }
   })

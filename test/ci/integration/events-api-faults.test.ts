@@ -124,7 +124,9 @@ describe('the API while etcd is unavailable', { concurrency: true }, () => {
     const before = await api.call({ at: '' })
     proxy.set('refuse')
     // A request on a connection that is just being cut may still have reached etcd.
-    await pause(50)
+    await eventually('the connection ends', () =>
+      api.client.endpoints().every(({ state }) => state === 'failing'),
+    )
     const outcomes = await askAll(api, { ...reads, ...writes })
     for (const outcome of outcomes) {
       checkRefusal(outcome)

@@ -4,6 +4,7 @@ import { pause } from '../../../src/lib/abort.ts'
 import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { StorageError } from '../../../src/storage/errors.ts'
 import { startEtcd, startEtcdCluster } from '../../support/etcd.ts'
+import { eventually } from '../../support/eventually.ts'
 import { FaultProxy } from '../../support/fault-proxy.ts'
 import { Replica } from '../../support/storage.ts'
 import { eventBody, eventKey } from '../../support/stored-events.ts'
@@ -42,7 +43,10 @@ describe('storage: failures of etcd', { concurrency: true }, () => {
     await using replica = new Replica({ endpoints: [`http://${proxy.address}`] })
     assert.equal(await create(replica, 'before'), 'ok')
     proxy.set('refuse')
-    await pause(50)
+    // A write on the connection that is ending might have been applied, and would time out.
+    await eventually('the connection ends', () =>
+      replica.client.endpoints().every(({ state }) => state === 'failing'),
+    )
     const begun = performance.now()
     const ends = await Promise.all(['a', 'b', 'c'].map((name) => create(replica, name)))
     const ms = performance.now() - begun

@@ -41,6 +41,7 @@ function startCluster(size: number): { readonly endpoints: readonly string[]; en
     network: new Peers(size, random.fork()),
     observer: {},
     quotaBytes: 0,
+    rangeStreamShare: 0.5,
   })
   const { members } = cluster
   const network = new Network({

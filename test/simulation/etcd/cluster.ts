@@ -38,6 +38,9 @@ class SimulatedCluster implements Cluster, MemberCluster {
   readonly members: readonly SimulatedMember[]
   readonly leadership: Leadership
   readonly fragmentBytes: number
+  readonly #lacksPreviousEvery: number
+  #pastWatches = 0
+  readonly rangeStreamShare: number
   machine: Machine
   quotaBytes: number
   readonly #observer: ClusterObserver
@@ -52,6 +55,8 @@ class SimulatedCluster implements Cluster, MemberCluster {
     this.machine = new Machine(options.release ?? '3.5')
     this.quotaBytes = options.quotaBytes
     this.fragmentBytes = options.watchFragmentBytes ?? fragmentBytesDefault
+    this.#lacksPreviousEvery = options.watchLacksPreviousEvery ?? Number.POSITIVE_INFINITY
+    this.rangeStreamShare = options.rangeStreamShare ?? 0
     this.#observer = options.observer
     const worlds = Array.from({ length: options.size }, (_, index) => options.world(index))
     this.#now = () => (worlds[0] as (typeof worlds)[0]).now()
@@ -60,6 +65,10 @@ class SimulatedCluster implements Cluster, MemberCluster {
     )
     this.leadership = this.#newLeadership(options.network)
     this.#begin()
+  }
+
+  nextWatchLacksPrevious(): boolean {
+    return ++this.#pastWatches % this.#lacksPreviousEvery === 0
   }
 
   #newLeadership(network: PeerNetwork): Leadership {

@@ -23,7 +23,7 @@ export type CallReply =
   | { readonly code: 0; readonly message: Buffer }
   | { readonly code: number; readonly details: string }
 
-/** The sending side of a watch stream: the connection to the client. */
+/** The sending side of a stream: the connection to the client. */
 export interface StreamOut {
   /**
    * False when the client reads too slowly and the stream's buffer is full: nothing more may be
@@ -34,9 +34,9 @@ export interface StreamOut {
   end(code: number, details: string): void
 }
 
-/** A watch stream as the member sees it. */
+/** A stream as the member sees it. */
 export interface StreamIn {
-  /** A WatchRequest message from the client. */
+  /** A request from the client. */
   receive(message: Buffer): void
   /** The client has read: the buffer of the stream has space again. */
   onDrain(): void
@@ -60,6 +60,8 @@ export interface Member {
   ): void
   /** Opens a Watch stream. With `needsLeader` it ends when the member has lost its leader. */
   openWatch(out: StreamOut, options: { readonly needsLeader: boolean }): StreamIn
+  /** Opens a RangeStream, whose one request follows. A member may not have that method. */
+  openRangeStream(out: StreamOut, options: { readonly needsLeader: boolean }): StreamIn
 }
 
 export interface Change {
@@ -128,8 +130,16 @@ export interface ClusterOptions {
   readonly observer: ClusterObserver
   /** Space quota in bytes; 0: none. */
   readonly quotaBytes: number
+  /** How likely a member has RangeStream (etcd 3.7) after each start; default: none has it. */
+  readonly rangeStreamShare?: number | undefined
   /** A watch response of this size is sent in fragments; default: etcd's 2 MiB. */
   readonly watchFragmentBytes?: number | undefined
+  /**
+   * The first changes of every so many watches of the past lack their previous values; default: of none.
+   * etcd registers a watch before the option that asks for them, so a busy member may send changes in
+   * between.
+   */
+  readonly watchLacksPreviousEvery?: number | undefined
 }
 
 /** An opaque copy of everything that `etcdutl snapshot save` would write. */

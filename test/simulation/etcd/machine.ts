@@ -166,10 +166,15 @@ export class Machine {
   }
 
   readRange(range: RangeRequest, view: View): Encode | Status {
+    const response = this.findRange(range, view)
+    if (isStatus(response)) return response
+    return (header) => encode(RangeResponseSchema, { ...response, header })
+  }
+
+  findRange(range: RangeRequest, view: View): FoundRange | Status {
     if (range.revision > view.revision) return statuses.futureRevision
     if (range.revision > 0 && range.revision < view.compacted) return statuses.compacted
-    const response = rangeResponse(this, range, view.revision)
-    return (header) => encode(RangeResponseSchema, { ...response, header })
+    return this.#rangeResponse(range, view.revision)
   }
 
   #txn(txn: TxnRequest): Encode | Status {
@@ -205,7 +210,7 @@ export class Machine {
         case 'requestDeleteRange':
           return { response: { case: 'responseDeleteRange', value: this.#delete(op.value) } }
         case 'requestRange': {
-          const value = rangeResponse(this, op.value, revision ?? this.store.readRevision)
+          const value = this.#rangeResponse(op.value, revision ?? this.store.readRevision)
           return { response: { case: 'responseRange', value } }
         }
         case 'choice': {
@@ -218,6 +223,27 @@ export class Machine {
           throw new Error(`an operation of a checked transaction is ${op.case}`)
       }
     })
+  }
+
+  #rangeResponse(range: RangeRequest, current: number): FoundRange {
+    const { countOnly, keysOnly } = range
+    const revision = range.revision <= 0n ? current : Number(range.revision)
+    const limit = Number(range.limit)
+    const found = this.store.records(nameOf(range.key), endOf(range.rangeEnd), revision)
+    const isLimited = !countOnly && limit > 0 && found.length > limit
+    const records = countOnly ? [] : isLimited ? found.slice(0, limit) : found
+    const kvs = records.map((record) => {
+      const { kv } = record.at(revision) as Version
+      return keysOnly ? this.#withoutValue(kv) : kv
+    })
+    const header = { revision: BigInt(current) }
+    return { header, kvs, more: isLimited, count: BigInt(found.length) }
+  }
+
+  /** etcd 3.7 does not read the value, which has the lease as well. */
+  #withoutValue(kv: KeyValue): KeyValue {
+    const lease = this.release === '3.7' ? 0n : kv.lease
+    return { ...kv, lease, value: new Uint8Array() }
   }
 
   #put({ key, value, lease, prevKv }: PutRequest) {
@@ -324,21 +350,11 @@ function checkRanges(choice: Choice, view: View): Status | undefined {
   return undefined
 }
 
-function rangeResponse({ store, release }: Machine, range: RangeRequest, current: number) {
-  const { countOnly, keysOnly } = range
-  const revision = range.revision <= 0n ? current : Number(range.revision)
-  const limit = Number(range.limit)
-  const found = store.records(nameOf(range.key), endOf(range.rangeEnd), revision)
-  const isLimited = !countOnly && limit > 0 && found.length > limit
-  const records = countOnly ? [] : isLimited ? found.slice(0, limit) : found
-  const kvs = records.map((record) => {
-    const { kv } = record.at(revision) as Version
-    if (!keysOnly) return kv
-    // etcd 3.7 does not read the value, and the lease is stored with it.
-    return { ...kv, lease: release === '3.7' ? 0n : kv.lease, value: new Uint8Array() }
-  })
-  const header = { revision: BigInt(current) }
-  return { header, kvs, more: isLimited, count: BigInt(found.length) }
+interface FoundRange {
+  readonly header: { readonly revision: bigint }
+  readonly kvs: KeyValue[]
+  readonly more: boolean
+  readonly count: bigint
 }
 
 function holds(store: Store, compare: Compare, revision: number): boolean {

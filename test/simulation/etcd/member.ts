@@ -19,6 +19,7 @@ import {
 } from './machine.ts'
 import { decode, encode, numbersOf } from './messages.ts'
 import type { MemberProcess } from './process.ts'
+import { RangeStream, type RangeStreamHost } from './range-stream.ts'
 import { ReadGate, type ReadHost } from './read-gate.ts'
 import type { Status } from './status.ts'
 import * as statuses from './status.ts'
@@ -56,6 +57,8 @@ export interface MemberCluster {
   readonly leadership: Leadership
   readonly quotaBytes: number
   readonly fragmentBytes: number
+  nextWatchLacksPrevious(): boolean
+  readonly rangeStreamShare: number
   readonly members: readonly SimulatedMember[]
   /** The size of a database file without free pages. */
   readonly databaseBytes: number
@@ -64,7 +67,7 @@ export interface MemberCluster {
   compacted(): void
 }
 
-export class SimulatedMember implements Member, Participant, ReadHost, WatchHost {
+export class SimulatedMember implements Member, Participant, ReadHost, WatchHost, RangeStreamHost {
   readonly id: bigint
   readonly index: number
   readonly process: MemberProcess
@@ -85,6 +88,7 @@ export class SimulatedMember implements Member, Participant, ReadHost, WatchHost
   #hasTimeout = false
   #isApplying = false
   #isPolling = false
+  #hasRangeStream = false
 
   constructor(cluster: MemberCluster, index: number, process: MemberProcess) {
     this.id = BigInt.asUintN(64, 0x8e9e_05c5_2164_694dn + BigInt(index) * 0x1234_5678_9abc_def1n)
@@ -97,6 +101,7 @@ export class SimulatedMember implements Member, Participant, ReadHost, WatchHost
     this.#watches = new WatchHub(this)
     this.#reads = new ReadGate(this)
     this.#newLeaseNumbers()
+    this.#chooseVersion()
   }
 
   get isUp(): boolean {
@@ -107,12 +112,20 @@ export class SimulatedMember implements Member, Participant, ReadHost, WatchHost
     return this.#cluster.leadership
   }
 
+  get machine(): Machine {
+    return this.#cluster.machine
+  }
+
   get store(): Store {
     return this.#cluster.machine.store
   }
 
   get fragmentBytes(): number {
     return this.#cluster.fragmentBytes
+  }
+
+  nextWatchLacksPrevious(): boolean {
+    return this.#cluster.nextWatchLacksPrevious()
   }
 
   get hasLeader(): boolean {
@@ -148,6 +161,7 @@ export class SimulatedMember implements Member, Participant, ReadHost, WatchHost
   start(): void {
     this.process.start()
     this.#newLeaseNumbers()
+    this.#chooseVersion()
   }
 
   // ---- the history
@@ -239,6 +253,17 @@ export class SimulatedMember implements Member, Participant, ReadHost, WatchHost
 
   openWatch(out: StreamOut, options: { readonly needsLeader: boolean }): StreamIn {
     return this.#watches.open(out, options.needsLeader)
+  }
+
+  openRangeStream(out: StreamOut, { needsLeader }: { readonly needsLeader: boolean }): StreamIn {
+    if (this.#hasRangeStream) return new RangeStream(this, out, needsLeader)
+    const { code, details } = statuses.noRangeStream
+    this.process.run(() => out.end(code, details))
+    return { receive: () => {}, onDrain: () => {}, close: () => {} }
+  }
+
+  waitForRead(done: (status: Status | undefined) => void): void {
+    this.#reads.wait(done)
   }
 
   #dispatch(path: string, message: Buffer, reply: Reply): void {
@@ -338,7 +363,8 @@ export class SimulatedMember implements Member, Participant, ReadHost, WatchHost
     if (leader === undefined) errors.unshift(statuses.noLeader.details)
     const message = encode(StatusResponseSchema, {
       header: this.header(this.revision),
-      version: '3.5.30',
+      version: this.#hasRangeStream ? '3.7.1' : '3.5.30',
+      dbSizeQuota: this.#hasRangeStream ? BigInt(this.#cluster.quotaBytes) : 0n,
       dbSize: BigInt(this.databaseBytes),
       dbSizeInUse: BigInt(Math.min(this.databaseBytes, this.#cluster.databaseBytes)),
       leader: leader?.id ?? 0n,
@@ -436,6 +462,12 @@ export class SimulatedMember implements Member, Participant, ReadHost, WatchHost
   #newLeaseNumbers(): void {
     const random = Math.floor(this.process.world.random() * 2 ** 31)
     this.#leaseNumber = (BigInt(this.index + 1) << 56n) | (BigInt(random) << 24n)
+  }
+
+  #chooseVersion(): void {
+    const share = this.#cluster.rangeStreamShare
+    const isMixed = share > 0 && share < 1
+    this.#hasRangeStream = isMixed ? this.process.world.random() < share : share === 1
   }
 
   // ---- space

@@ -36,6 +36,10 @@ export const timedOutLeaderFailure: Status = status(
 )
 /** The error of the context: a proposal waited for a leader until its time was over. */
 export const deadlineExceeded: Status = status(4, 'context deadline exceeded')
+export const noRangeStream: Status = status(
+  12,
+  'unknown method RangeStream for service etcdserverpb.KV',
+)
 export const proposalDropped: Status = status(2, 'raft proposal dropped')
 
 export function messageTooLarge(length: number, max: number): Status {

@@ -60,6 +60,10 @@ const replacedFiles = new Map([
     new URL('../network/grpc-session.ts', import.meta.url).href,
   ],
   [
+    new URL('src/etcd/member-http.ts', root).href,
+    new URL('../network/member-http.ts', import.meta.url).href,
+  ],
+  [
     new URL('src/mirror/http-origin.ts', root).href,
     new URL('../mirror/http-origin.ts', import.meta.url).href,
   ],

@@ -1,4 +1,4 @@
-/** A watch, which etcd offers as a bidirectional stream. */
+/** A watch, which etcd offers as a bidirectional stream, or a range in chunks. */
 import { CallFailure } from '../../../src/grpc/call-failure.ts'
 import type { StreamIn } from '../etcd/contract.ts'
 import type { SimulatedProcess } from '../kernel/process.ts'
@@ -29,6 +29,7 @@ export class Stream {
   #connection: Connection | undefined
   #atMember: StreamIn | undefined
   #inFlight = 0
+  #messagesReceived = 0
   #isFull = false
   #hasEnded = false
 
@@ -46,6 +47,15 @@ export class Stream {
     if (others === undefined) this.#listeners.set(event, [listener])
     else others.push(listener)
     return this
+  }
+
+  /** Only whether it grows matters. */
+  get bytesReceived(): number {
+    return this.#messagesReceived
+  }
+
+  end(message: Buffer): void {
+    this.write(message)
   }
 
   write(message: Buffer): void {
@@ -78,7 +88,9 @@ export class Stream {
 
   #openAtMember(connection: Connection, needsLeader: boolean): void {
     const forget = connection.onEndAtMember(() => this.#closeAtMember())
-    this.#atMember = connection.member.openWatch(
+    const { member } = connection
+    const open = this.#options.path.endsWith('/Watch') ? 'openWatch' : 'openRangeStream'
+    this.#atMember = member[open](
       {
         send: (message) => this.#toClient(connection, message),
         end: (code, details) => {
@@ -90,7 +102,10 @@ export class Stream {
             origin: 'server',
             mayHaveBeenApplied: true,
           } as const
-          connection.toClient('end', undefined, () => this.fail(new CallFailure(failure)))
+          connection.toClient('end', undefined, () => {
+            if (code !== 0) this.fail(new CallFailure(failure))
+            else if (this.#end()) this.#emit('end')
+          })
         },
       },
       { needsLeader },
@@ -107,6 +122,7 @@ export class Stream {
   #receive(message: Buffer): void {
     this.#calls.hasResponded = true
     if (this.#hasEnded) return
+    this.#messagesReceived++
     this.#received.push(this.#options.decode(message))
     this.#emit('readable')
   }

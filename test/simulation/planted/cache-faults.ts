@@ -4,6 +4,7 @@ import type { PlantedFault } from './planted-fault.ts'
 const memory = 'src/cache/memory/memory.ts'
 const reflector = 'src/cache/reflector.ts'
 const loader = 'src/cache/memory-loader.ts'
+const scan = 'src/etcd/range-scan.ts'
 
 export const cacheFaults: readonly PlantedFault[] = [
   {
@@ -57,13 +58,27 @@ export const cacheFaults: readonly PlantedFault[] = [
     mistake: 'the second range of a page is read at the newest revision',
     patches: [
       {
-        file: 'src/storage/etcd/list-reader.ts',
-        find: 'rangeEnd: range.rangeEnd, revision, limit: keys }',
-        replace:
-          'rangeEnd: range.rangeEnd, revision: options.at === undefined ? undefined : revision, limit: keys }',
+        file: scan,
+        find: 'const { rangeEnd, revision = this.#revision } = this.request',
+        replace: 'const { rangeEnd, revision = 0 } = this.request',
       },
     ],
     minutes: 20,
+  },
+  {
+    name: 'broken-stream-taken-as-complete',
+    component: 'load',
+    breaks: 'convergence',
+    mistake: 'a stream of keys that ends early is taken for the end of the keys',
+    patches: [
+      {
+        file: scan,
+        find: 'if (source !== undefined) yield* this.#stream(scan, source, options)',
+        replace:
+          'if (source !== undefined) { yield* this.#stream(scan, source, options); if (!this.#withoutStreams.has(source.session)) return }',
+      },
+    ],
+    faults: ['replica-crash', 'reset', 'member-crash', 'link-slow'],
   },
   {
     name: 'revision-applied-in-parts',

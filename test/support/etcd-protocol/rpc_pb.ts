@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rpc.proto.
  */
 export const file_rpc: GenFile = /*@__PURE__*/
-  fileDesc("CglycGMucHJvdG8SDGV0Y2RzZXJ2ZXJwYiI1Cg5SZXNwb25zZUhlYWRlchIRCgltZW1iZXJfaWQYAiABKAQSEAoIcmV2aXNpb24YAyABKAMidQoIS2V5VmFsdWUSCwoDa2V5GAEgASgMEhcKD2NyZWF0ZV9yZXZpc2lvbhgCIAEoAxIUCgxtb2RfcmV2aXNpb24YAyABKAMSDwoHdmVyc2lvbhgEIAEoAxINCgV2YWx1ZRgFIAEoDBINCgVsZWFzZRgGIAEoAyKMAQoMUmFuZ2VSZXF1ZXN0EgsKA2tleRgBIAEoDBIRCglyYW5nZV9lbmQYAiABKAwSDQoFbGltaXQYAyABKAMSEAoIcmV2aXNpb24YBCABKAMSFAoMc2VyaWFsaXphYmxlGAcgASgIEhEKCWtleXNfb25seRgIIAEoCBISCgpjb3VudF9vbmx5GAkgASgIIn8KDVJhbmdlUmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyEiMKA2t2cxgCIAMoCzIWLmV0Y2RzZXJ2ZXJwYi5LZXlWYWx1ZRIMCgRtb3JlGAMgASgIEg0KBWNvdW50GAQgASgDIkgKClB1dFJlcXVlc3QSCwoDa2V5GAEgASgMEg0KBXZhbHVlGAIgASgMEg0KBWxlYXNlGAMgASgDEg8KB3ByZXZfa3YYBCABKAgiZAoLUHV0UmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyEicKB3ByZXZfa3YYAiABKAsyFi5ldGNkc2VydmVycGIuS2V5VmFsdWUiRQoSRGVsZXRlUmFuZ2VSZXF1ZXN0EgsKA2tleRgBIAEoDBIRCglyYW5nZV9lbmQYAiABKAwSDwoHcHJldl9rdhgDIAEoCCJ+ChNEZWxldGVSYW5nZVJlc3BvbnNlEiwKBmhlYWRlchgBIAEoCzIcLmV0Y2RzZXJ2ZXJwYi5SZXNwb25zZUhlYWRlchIPCgdkZWxldGVkGAIgASgDEigKCHByZXZfa3ZzGAMgAygLMhYuZXRjZHNlcnZlcnBiLktleVZhbHVlIu8BCglSZXF1ZXN0T3ASMwoNcmVxdWVzdF9yYW5nZRgBIAEoCzIaLmV0Y2RzZXJ2ZXJwYi5SYW5nZVJlcXVlc3RIABIvCgtyZXF1ZXN0X3B1dBgCIAEoCzIYLmV0Y2RzZXJ2ZXJwYi5QdXRSZXF1ZXN0SAASQAoUcmVxdWVzdF9kZWxldGVfcmFuZ2UYAyABKAsyIC5ldGNkc2VydmVycGIuRGVsZXRlUmFuZ2VSZXF1ZXN0SAASLwoLcmVxdWVzdF90eG4YBCABKAsyGC5ldGNkc2VydmVycGIuVHhuUmVxdWVzdEgAQgkKB3JlcXVlc3Qi+QEKClJlc3BvbnNlT3ASNQoOcmVzcG9uc2VfcmFuZ2UYASABKAsyGy5ldGNkc2VydmVycGIuUmFuZ2VSZXNwb25zZUgAEjEKDHJlc3BvbnNlX3B1dBgCIAEoCzIZLmV0Y2RzZXJ2ZXJwYi5QdXRSZXNwb25zZUgAEkIKFXJlc3BvbnNlX2RlbGV0ZV9yYW5nZRgDIAEoCzIhLmV0Y2RzZXJ2ZXJwYi5EZWxldGVSYW5nZVJlc3BvbnNlSAASMQoMcmVzcG9uc2VfdHhuGAQgASgLMhkuZXRjZHNlcnZlcnBiLlR4blJlc3BvbnNlSABCCgoIcmVzcG9uc2UiwQEKB0NvbXBhcmUSDgoGcmVzdWx0GAEgASgFEg4KBnRhcmdldBgCIAEoBRILCgNrZXkYAyABKAwSEQoHdmVyc2lvbhgEIAEoA0gAEhkKD2NyZWF0ZV9yZXZpc2lvbhgFIAEoA0gAEhYKDG1vZF9yZXZpc2lvbhgGIAEoA0gAEg8KBXZhbHVlGAcgASgMSAASDwoFbGVhc2UYCCABKANIABIRCglyYW5nZV9lbmQYQCABKAxCDgoMdGFyZ2V0X3VuaW9uIogBCgpUeG5SZXF1ZXN0EiYKB2NvbXBhcmUYASADKAsyFS5ldGNkc2VydmVycGIuQ29tcGFyZRIoCgdzdWNjZXNzGAIgAygLMhcuZXRjZHNlcnZlcnBiLlJlcXVlc3RPcBIoCgdmYWlsdXJlGAMgAygLMhcuZXRjZHNlcnZlcnBiLlJlcXVlc3RPcCJ7CgtUeG5SZXNwb25zZRIsCgZoZWFkZXIYASABKAsyHC5ldGNkc2VydmVycGIuUmVzcG9uc2VIZWFkZXISEQoJc3VjY2VlZGVkGAIgASgIEisKCXJlc3BvbnNlcxgDIAMoCzIYLmV0Y2RzZXJ2ZXJwYi5SZXNwb25zZU9wIjcKEUNvbXBhY3Rpb25SZXF1ZXN0EhAKCHJldmlzaW9uGAEgASgDEhAKCHBoeXNpY2FsGAIgASgIIkIKEkNvbXBhY3Rpb25SZXNwb25zZRIsCgZoZWFkZXIYASABKAsyHC5ldGNkc2VydmVycGIuUmVzcG9uc2VIZWFkZXIi1wEKDFdhdGNoUmVxdWVzdBI6Cg5jcmVhdGVfcmVxdWVzdBgBIAEoCzIgLmV0Y2RzZXJ2ZXJwYi5XYXRjaENyZWF0ZVJlcXVlc3RIABI6Cg5jYW5jZWxfcmVxdWVzdBgCIAEoCzIgLmV0Y2RzZXJ2ZXJwYi5XYXRjaENhbmNlbFJlcXVlc3RIABI+ChBwcm9ncmVzc19yZXF1ZXN0GAMgASgLMiIuZXRjZHNlcnZlcnBiLldhdGNoUHJvZ3Jlc3NSZXF1ZXN0SABCDwoNcmVxdWVzdF91bmlvbiKIAQoSV2F0Y2hDcmVhdGVSZXF1ZXN0EgsKA2tleRgBIAEoDBIRCglyYW5nZV9lbmQYAiABKAwSFgoOc3RhcnRfcmV2aXNpb24YAyABKAMSFwoPcHJvZ3Jlc3Nfbm90aWZ5GAQgASgIEg8KB3ByZXZfa3YYBiABKAgSEAoIZnJhZ21lbnQYCCABKAgiJgoSV2F0Y2hDYW5jZWxSZXF1ZXN0EhAKCHdhdGNoX2lkGAEgASgDIhYKFFdhdGNoUHJvZ3Jlc3NSZXF1ZXN0ImIKBUV2ZW50EgwKBHR5cGUYASABKAUSIgoCa3YYAiABKAsyFi5ldGNkc2VydmVycGIuS2V5VmFsdWUSJwoHcHJldl9rdhgDIAEoCzIWLmV0Y2RzZXJ2ZXJwYi5LZXlWYWx1ZSLaAQoNV2F0Y2hSZXNwb25zZRIsCgZoZWFkZXIYASABKAsyHC5ldGNkc2VydmVycGIuUmVzcG9uc2VIZWFkZXISEAoId2F0Y2hfaWQYAiABKAMSDwoHY3JlYXRlZBgDIAEoCBIQCghjYW5jZWxlZBgEIAEoCBIYChBjb21wYWN0X3JldmlzaW9uGAUgASgDEhUKDWNhbmNlbF9yZWFzb24YBiABKAkSEAoIZnJhZ21lbnQYByABKAgSIwoGZXZlbnRzGAsgAygLMhMuZXRjZHNlcnZlcnBiLkV2ZW50IiAKEUxlYXNlR3JhbnRSZXF1ZXN0EgsKA3R0bBgBIAEoAyJbChJMZWFzZUdyYW50UmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyEgoKAmlkGAIgASgDEgsKA3R0bBgDIAEoAyIgChJMZWFzZVJldm9rZVJlcXVlc3QSCgoCaWQYASABKAMiQwoTTGVhc2VSZXZva2VSZXNwb25zZRIsCgZoZWFkZXIYASABKAsyHC5ldGNkc2VydmVycGIuUmVzcG9uc2VIZWFkZXIiIwoVTGVhc2VLZWVwQWxpdmVSZXF1ZXN0EgoKAmlkGAEgASgDIl8KFkxlYXNlS2VlcEFsaXZlUmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyEgoKAmlkGAIgASgDEgsKA3R0bBgDIAEoAyIkChZMZWFzZVRpbWVUb0xpdmVSZXF1ZXN0EgoKAmlkGAEgASgDInUKF0xlYXNlVGltZVRvTGl2ZVJlc3BvbnNlEiwKBmhlYWRlchgBIAEoCzIcLmV0Y2RzZXJ2ZXJwYi5SZXNwb25zZUhlYWRlchIKCgJpZBgCIAEoAxILCgN0dGwYAyABKAMSEwoLZ3JhbnRlZF90dGwYBCABKAMiHgoMQWxhcm1SZXF1ZXN0Eg4KBmFjdGlvbhgBIAEoBSIvCgtBbGFybU1lbWJlchIRCgltZW1iZXJfaWQYASABKAQSDQoFYWxhcm0YAiABKAUiaAoNQWxhcm1SZXNwb25zZRIsCgZoZWFkZXIYASABKAsyHC5ldGNkc2VydmVycGIuUmVzcG9uc2VIZWFkZXISKQoGYWxhcm1zGAIgAygLMhkuZXRjZHNlcnZlcnBiLkFsYXJtTWVtYmVyIg8KDVN0YXR1c1JlcXVlc3QivwEKDlN0YXR1c1Jlc3BvbnNlEiwKBmhlYWRlchgBIAEoCzIcLmV0Y2RzZXJ2ZXJwYi5SZXNwb25zZUhlYWRlchIPCgd2ZXJzaW9uGAIgASgJEg8KB2RiX3NpemUYAyABKAMSDgoGbGVhZGVyGAQgASgEEhEKCXJhZnRfdGVybRgGIAEoBBIOCgZlcnJvcnMYCCADKAkSFgoOZGJfc2l6ZV9pbl91c2UYCSABKAMSEgoKaXNfbGVhcm5lchgKIAEoCGIGcHJvdG8z");
+  fileDesc("CglycGMucHJvdG8SDGV0Y2RzZXJ2ZXJwYiI1Cg5SZXNwb25zZUhlYWRlchIRCgltZW1iZXJfaWQYAiABKAQSEAoIcmV2aXNpb24YAyABKAMidQoIS2V5VmFsdWUSCwoDa2V5GAEgASgMEhcKD2NyZWF0ZV9yZXZpc2lvbhgCIAEoAxIUCgxtb2RfcmV2aXNpb24YAyABKAMSDwoHdmVyc2lvbhgEIAEoAxINCgV2YWx1ZRgFIAEoDBINCgVsZWFzZRgGIAEoAyKMAQoMUmFuZ2VSZXF1ZXN0EgsKA2tleRgBIAEoDBIRCglyYW5nZV9lbmQYAiABKAwSDQoFbGltaXQYAyABKAMSEAoIcmV2aXNpb24YBCABKAMSFAoMc2VyaWFsaXphYmxlGAcgASgIEhEKCWtleXNfb25seRgIIAEoCBISCgpjb3VudF9vbmx5GAkgASgIIn8KDVJhbmdlUmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyEiMKA2t2cxgCIAMoCzIWLmV0Y2RzZXJ2ZXJwYi5LZXlWYWx1ZRIMCgRtb3JlGAMgASgIEg0KBWNvdW50GAQgASgDIkoKE1JhbmdlU3RyZWFtUmVzcG9uc2USMwoOcmFuZ2VfcmVzcG9uc2UYASABKAsyGy5ldGNkc2VydmVycGIuUmFuZ2VSZXNwb25zZSJICgpQdXRSZXF1ZXN0EgsKA2tleRgBIAEoDBINCgV2YWx1ZRgCIAEoDBINCgVsZWFzZRgDIAEoAxIPCgdwcmV2X2t2GAQgASgIImQKC1B1dFJlc3BvbnNlEiwKBmhlYWRlchgBIAEoCzIcLmV0Y2RzZXJ2ZXJwYi5SZXNwb25zZUhlYWRlchInCgdwcmV2X2t2GAIgASgLMhYuZXRjZHNlcnZlcnBiLktleVZhbHVlIkUKEkRlbGV0ZVJhbmdlUmVxdWVzdBILCgNrZXkYASABKAwSEQoJcmFuZ2VfZW5kGAIgASgMEg8KB3ByZXZfa3YYAyABKAgifgoTRGVsZXRlUmFuZ2VSZXNwb25zZRIsCgZoZWFkZXIYASABKAsyHC5ldGNkc2VydmVycGIuUmVzcG9uc2VIZWFkZXISDwoHZGVsZXRlZBgCIAEoAxIoCghwcmV2X2t2cxgDIAMoCzIWLmV0Y2RzZXJ2ZXJwYi5LZXlWYWx1ZSLvAQoJUmVxdWVzdE9wEjMKDXJlcXVlc3RfcmFuZ2UYASABKAsyGi5ldGNkc2VydmVycGIuUmFuZ2VSZXF1ZXN0SAASLwoLcmVxdWVzdF9wdXQYAiABKAsyGC5ldGNkc2VydmVycGIuUHV0UmVxdWVzdEgAEkAKFHJlcXVlc3RfZGVsZXRlX3JhbmdlGAMgASgLMiAuZXRjZHNlcnZlcnBiLkRlbGV0ZVJhbmdlUmVxdWVzdEgAEi8KC3JlcXVlc3RfdHhuGAQgASgLMhguZXRjZHNlcnZlcnBiLlR4blJlcXVlc3RIAEIJCgdyZXF1ZXN0IvkBCgpSZXNwb25zZU9wEjUKDnJlc3BvbnNlX3JhbmdlGAEgASgLMhsuZXRjZHNlcnZlcnBiLlJhbmdlUmVzcG9uc2VIABIxCgxyZXNwb25zZV9wdXQYAiABKAsyGS5ldGNkc2VydmVycGIuUHV0UmVzcG9uc2VIABJCChVyZXNwb25zZV9kZWxldGVfcmFuZ2UYAyABKAsyIS5ldGNkc2VydmVycGIuRGVsZXRlUmFuZ2VSZXNwb25zZUgAEjEKDHJlc3BvbnNlX3R4bhgEIAEoCzIZLmV0Y2RzZXJ2ZXJwYi5UeG5SZXNwb25zZUgAQgoKCHJlc3BvbnNlIsEBCgdDb21wYXJlEg4KBnJlc3VsdBgBIAEoBRIOCgZ0YXJnZXQYAiABKAUSCwoDa2V5GAMgASgMEhEKB3ZlcnNpb24YBCABKANIABIZCg9jcmVhdGVfcmV2aXNpb24YBSABKANIABIWCgxtb2RfcmV2aXNpb24YBiABKANIABIPCgV2YWx1ZRgHIAEoDEgAEg8KBWxlYXNlGAggASgDSAASEQoJcmFuZ2VfZW5kGEAgASgMQg4KDHRhcmdldF91bmlvbiKIAQoKVHhuUmVxdWVzdBImCgdjb21wYXJlGAEgAygLMhUuZXRjZHNlcnZlcnBiLkNvbXBhcmUSKAoHc3VjY2VzcxgCIAMoCzIXLmV0Y2RzZXJ2ZXJwYi5SZXF1ZXN0T3ASKAoHZmFpbHVyZRgDIAMoCzIXLmV0Y2RzZXJ2ZXJwYi5SZXF1ZXN0T3AiewoLVHhuUmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyEhEKCXN1Y2NlZWRlZBgCIAEoCBIrCglyZXNwb25zZXMYAyADKAsyGC5ldGNkc2VydmVycGIuUmVzcG9uc2VPcCI3ChFDb21wYWN0aW9uUmVxdWVzdBIQCghyZXZpc2lvbhgBIAEoAxIQCghwaHlzaWNhbBgCIAEoCCJCChJDb21wYWN0aW9uUmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyItcBCgxXYXRjaFJlcXVlc3QSOgoOY3JlYXRlX3JlcXVlc3QYASABKAsyIC5ldGNkc2VydmVycGIuV2F0Y2hDcmVhdGVSZXF1ZXN0SAASOgoOY2FuY2VsX3JlcXVlc3QYAiABKAsyIC5ldGNkc2VydmVycGIuV2F0Y2hDYW5jZWxSZXF1ZXN0SAASPgoQcHJvZ3Jlc3NfcmVxdWVzdBgDIAEoCzIiLmV0Y2RzZXJ2ZXJwYi5XYXRjaFByb2dyZXNzUmVxdWVzdEgAQg8KDXJlcXVlc3RfdW5pb24iiAEKEldhdGNoQ3JlYXRlUmVxdWVzdBILCgNrZXkYASABKAwSEQoJcmFuZ2VfZW5kGAIgASgMEhYKDnN0YXJ0X3JldmlzaW9uGAMgASgDEhcKD3Byb2dyZXNzX25vdGlmeRgEIAEoCBIPCgdwcmV2X2t2GAYgASgIEhAKCGZyYWdtZW50GAggASgIIiYKEldhdGNoQ2FuY2VsUmVxdWVzdBIQCgh3YXRjaF9pZBgBIAEoAyIWChRXYXRjaFByb2dyZXNzUmVxdWVzdCJiCgVFdmVudBIMCgR0eXBlGAEgASgFEiIKAmt2GAIgASgLMhYuZXRjZHNlcnZlcnBiLktleVZhbHVlEicKB3ByZXZfa3YYAyABKAsyFi5ldGNkc2VydmVycGIuS2V5VmFsdWUi2gEKDVdhdGNoUmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyEhAKCHdhdGNoX2lkGAIgASgDEg8KB2NyZWF0ZWQYAyABKAgSEAoIY2FuY2VsZWQYBCABKAgSGAoQY29tcGFjdF9yZXZpc2lvbhgFIAEoAxIVCg1jYW5jZWxfcmVhc29uGAYgASgJEhAKCGZyYWdtZW50GAcgASgIEiMKBmV2ZW50cxgLIAMoCzITLmV0Y2RzZXJ2ZXJwYi5FdmVudCIgChFMZWFzZUdyYW50UmVxdWVzdBILCgN0dGwYASABKAMiWwoSTGVhc2VHcmFudFJlc3BvbnNlEiwKBmhlYWRlchgBIAEoCzIcLmV0Y2RzZXJ2ZXJwYi5SZXNwb25zZUhlYWRlchIKCgJpZBgCIAEoAxILCgN0dGwYAyABKAMiIAoSTGVhc2VSZXZva2VSZXF1ZXN0EgoKAmlkGAEgASgDIkMKE0xlYXNlUmV2b2tlUmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyIiMKFUxlYXNlS2VlcEFsaXZlUmVxdWVzdBIKCgJpZBgBIAEoAyJfChZMZWFzZUtlZXBBbGl2ZVJlc3BvbnNlEiwKBmhlYWRlchgBIAEoCzIcLmV0Y2RzZXJ2ZXJwYi5SZXNwb25zZUhlYWRlchIKCgJpZBgCIAEoAxILCgN0dGwYAyABKAMiJAoWTGVhc2VUaW1lVG9MaXZlUmVxdWVzdBIKCgJpZBgBIAEoAyJ1ChdMZWFzZVRpbWVUb0xpdmVSZXNwb25zZRIsCgZoZWFkZXIYASABKAsyHC5ldGNkc2VydmVycGIuUmVzcG9uc2VIZWFkZXISCgoCaWQYAiABKAMSCwoDdHRsGAMgASgDEhMKC2dyYW50ZWRfdHRsGAQgASgDIh4KDEFsYXJtUmVxdWVzdBIOCgZhY3Rpb24YASABKAUiLwoLQWxhcm1NZW1iZXISEQoJbWVtYmVyX2lkGAEgASgEEg0KBWFsYXJtGAIgASgFImgKDUFsYXJtUmVzcG9uc2USLAoGaGVhZGVyGAEgASgLMhwuZXRjZHNlcnZlcnBiLlJlc3BvbnNlSGVhZGVyEikKBmFsYXJtcxgCIAMoCzIZLmV0Y2RzZXJ2ZXJwYi5BbGFybU1lbWJlciIPCg1TdGF0dXNSZXF1ZXN0IqQCCg5TdGF0dXNSZXNwb25zZRIsCgZoZWFkZXIYASABKAsyHC5ldGNkc2VydmVycGIuUmVzcG9uc2VIZWFkZXISDwoHdmVyc2lvbhgCIAEoCRIPCgdkYl9zaXplGAMgASgDEg4KBmxlYWRlchgEIAEoBBIRCglyYWZ0X3Rlcm0YBiABKAQSDgoGZXJyb3JzGAggAygJEhYKDmRiX3NpemVfaW5fdXNlGAkgASgDEhIKCmlzX2xlYXJuZXIYCiABKAgSFwoPc3RvcmFnZV92ZXJzaW9uGAsgASgJEhUKDWRiX3NpemVfcXVvdGEYDCABKAMSMwoOZG93bmdyYWRlX2luZm8YDSABKAsyGy5ldGNkc2VydmVycGIuRG93bmdyYWRlSW5mbyI4Cg1Eb3duZ3JhZGVJbmZvEg8KB2VuYWJsZWQYASABKAgSFgoOdGFyZ2V0X3ZlcnNpb24YAiABKAliBnByb3RvMw");
 
 /**
  * @generated from message etcdserverpb.ResponseHeader
@@ -166,6 +166,23 @@ export const RangeResponseSchema: GenMessage<RangeResponse> = /*@__PURE__*/
   messageDesc(file_rpc, 3);
 
 /**
+ * @generated from message etcdserverpb.RangeStreamResponse
+ */
+export type RangeStreamResponse = Message<"etcdserverpb.RangeStreamResponse"> & {
+  /**
+   * @generated from field: etcdserverpb.RangeResponse range_response = 1;
+   */
+  rangeResponse?: RangeResponse | undefined;
+};
+
+/**
+ * Describes the message etcdserverpb.RangeStreamResponse.
+ * Use `create(RangeStreamResponseSchema)` to create a new message.
+ */
+export const RangeStreamResponseSchema: GenMessage<RangeStreamResponse> = /*@__PURE__*/
+  messageDesc(file_rpc, 4);
+
+/**
  * @generated from message etcdserverpb.PutRequest
  */
 export type PutRequest = Message<"etcdserverpb.PutRequest"> & {
@@ -195,7 +212,7 @@ export type PutRequest = Message<"etcdserverpb.PutRequest"> & {
  * Use `create(PutRequestSchema)` to create a new message.
  */
 export const PutRequestSchema: GenMessage<PutRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 4);
+  messageDesc(file_rpc, 5);
 
 /**
  * @generated from message etcdserverpb.PutResponse
@@ -217,7 +234,7 @@ export type PutResponse = Message<"etcdserverpb.PutResponse"> & {
  * Use `create(PutResponseSchema)` to create a new message.
  */
 export const PutResponseSchema: GenMessage<PutResponse> = /*@__PURE__*/
-  messageDesc(file_rpc, 5);
+  messageDesc(file_rpc, 6);
 
 /**
  * @generated from message etcdserverpb.DeleteRangeRequest
@@ -244,7 +261,7 @@ export type DeleteRangeRequest = Message<"etcdserverpb.DeleteRangeRequest"> & {
  * Use `create(DeleteRangeRequestSchema)` to create a new message.
  */
 export const DeleteRangeRequestSchema: GenMessage<DeleteRangeRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 6);
+  messageDesc(file_rpc, 7);
 
 /**
  * @generated from message etcdserverpb.DeleteRangeResponse
@@ -271,7 +288,7 @@ export type DeleteRangeResponse = Message<"etcdserverpb.DeleteRangeResponse"> & 
  * Use `create(DeleteRangeResponseSchema)` to create a new message.
  */
 export const DeleteRangeResponseSchema: GenMessage<DeleteRangeResponse> = /*@__PURE__*/
-  messageDesc(file_rpc, 7);
+  messageDesc(file_rpc, 8);
 
 /**
  * @generated from message etcdserverpb.RequestOp
@@ -312,7 +329,7 @@ export type RequestOp = Message<"etcdserverpb.RequestOp"> & {
  * Use `create(RequestOpSchema)` to create a new message.
  */
 export const RequestOpSchema: GenMessage<RequestOp> = /*@__PURE__*/
-  messageDesc(file_rpc, 8);
+  messageDesc(file_rpc, 9);
 
 /**
  * @generated from message etcdserverpb.ResponseOp
@@ -353,7 +370,7 @@ export type ResponseOp = Message<"etcdserverpb.ResponseOp"> & {
  * Use `create(ResponseOpSchema)` to create a new message.
  */
 export const ResponseOpSchema: GenMessage<ResponseOp> = /*@__PURE__*/
-  messageDesc(file_rpc, 9);
+  messageDesc(file_rpc, 10);
 
 /**
  * @generated from message etcdserverpb.Compare
@@ -424,7 +441,7 @@ export type Compare = Message<"etcdserverpb.Compare"> & {
  * Use `create(CompareSchema)` to create a new message.
  */
 export const CompareSchema: GenMessage<Compare> = /*@__PURE__*/
-  messageDesc(file_rpc, 10);
+  messageDesc(file_rpc, 11);
 
 /**
  * @generated from message etcdserverpb.TxnRequest
@@ -451,7 +468,7 @@ export type TxnRequest = Message<"etcdserverpb.TxnRequest"> & {
  * Use `create(TxnRequestSchema)` to create a new message.
  */
 export const TxnRequestSchema: GenMessage<TxnRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 11);
+  messageDesc(file_rpc, 12);
 
 /**
  * @generated from message etcdserverpb.TxnResponse
@@ -478,7 +495,7 @@ export type TxnResponse = Message<"etcdserverpb.TxnResponse"> & {
  * Use `create(TxnResponseSchema)` to create a new message.
  */
 export const TxnResponseSchema: GenMessage<TxnResponse> = /*@__PURE__*/
-  messageDesc(file_rpc, 12);
+  messageDesc(file_rpc, 13);
 
 /**
  * @generated from message etcdserverpb.CompactionRequest
@@ -502,7 +519,7 @@ export type CompactionRequest = Message<"etcdserverpb.CompactionRequest"> & {
  * Use `create(CompactionRequestSchema)` to create a new message.
  */
 export const CompactionRequestSchema: GenMessage<CompactionRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 13);
+  messageDesc(file_rpc, 14);
 
 /**
  * @generated from message etcdserverpb.CompactionResponse
@@ -519,7 +536,7 @@ export type CompactionResponse = Message<"etcdserverpb.CompactionResponse"> & {
  * Use `create(CompactionResponseSchema)` to create a new message.
  */
 export const CompactionResponseSchema: GenMessage<CompactionResponse> = /*@__PURE__*/
-  messageDesc(file_rpc, 14);
+  messageDesc(file_rpc, 15);
 
 /**
  * @generated from message etcdserverpb.WatchRequest
@@ -554,7 +571,7 @@ export type WatchRequest = Message<"etcdserverpb.WatchRequest"> & {
  * Use `create(WatchRequestSchema)` to create a new message.
  */
 export const WatchRequestSchema: GenMessage<WatchRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 15);
+  messageDesc(file_rpc, 16);
 
 /**
  * @generated from message etcdserverpb.WatchCreateRequest
@@ -598,7 +615,7 @@ export type WatchCreateRequest = Message<"etcdserverpb.WatchCreateRequest"> & {
  * Use `create(WatchCreateRequestSchema)` to create a new message.
  */
 export const WatchCreateRequestSchema: GenMessage<WatchCreateRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 16);
+  messageDesc(file_rpc, 17);
 
 /**
  * @generated from message etcdserverpb.WatchCancelRequest
@@ -615,7 +632,7 @@ export type WatchCancelRequest = Message<"etcdserverpb.WatchCancelRequest"> & {
  * Use `create(WatchCancelRequestSchema)` to create a new message.
  */
 export const WatchCancelRequestSchema: GenMessage<WatchCancelRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 17);
+  messageDesc(file_rpc, 18);
 
 /**
  * @generated from message etcdserverpb.WatchProgressRequest
@@ -628,7 +645,7 @@ export type WatchProgressRequest = Message<"etcdserverpb.WatchProgressRequest"> 
  * Use `create(WatchProgressRequestSchema)` to create a new message.
  */
 export const WatchProgressRequestSchema: GenMessage<WatchProgressRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 18);
+  messageDesc(file_rpc, 19);
 
 /**
  * @generated from message etcdserverpb.Event
@@ -657,7 +674,7 @@ export type Event = Message<"etcdserverpb.Event"> & {
  * Use `create(EventSchema)` to create a new message.
  */
 export const EventSchema: GenMessage<Event> = /*@__PURE__*/
-  messageDesc(file_rpc, 19);
+  messageDesc(file_rpc, 20);
 
 /**
  * @generated from message etcdserverpb.WatchResponse
@@ -711,7 +728,7 @@ export type WatchResponse = Message<"etcdserverpb.WatchResponse"> & {
  * Use `create(WatchResponseSchema)` to create a new message.
  */
 export const WatchResponseSchema: GenMessage<WatchResponse> = /*@__PURE__*/
-  messageDesc(file_rpc, 20);
+  messageDesc(file_rpc, 21);
 
 /**
  * @generated from message etcdserverpb.LeaseGrantRequest
@@ -728,7 +745,7 @@ export type LeaseGrantRequest = Message<"etcdserverpb.LeaseGrantRequest"> & {
  * Use `create(LeaseGrantRequestSchema)` to create a new message.
  */
 export const LeaseGrantRequestSchema: GenMessage<LeaseGrantRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 21);
+  messageDesc(file_rpc, 22);
 
 /**
  * @generated from message etcdserverpb.LeaseGrantResponse
@@ -755,7 +772,7 @@ export type LeaseGrantResponse = Message<"etcdserverpb.LeaseGrantResponse"> & {
  * Use `create(LeaseGrantResponseSchema)` to create a new message.
  */
 export const LeaseGrantResponseSchema: GenMessage<LeaseGrantResponse> = /*@__PURE__*/
-  messageDesc(file_rpc, 22);
+  messageDesc(file_rpc, 23);
 
 /**
  * @generated from message etcdserverpb.LeaseRevokeRequest
@@ -772,7 +789,7 @@ export type LeaseRevokeRequest = Message<"etcdserverpb.LeaseRevokeRequest"> & {
  * Use `create(LeaseRevokeRequestSchema)` to create a new message.
  */
 export const LeaseRevokeRequestSchema: GenMessage<LeaseRevokeRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 23);
+  messageDesc(file_rpc, 24);
 
 /**
  * @generated from message etcdserverpb.LeaseRevokeResponse
@@ -789,7 +806,7 @@ export type LeaseRevokeResponse = Message<"etcdserverpb.LeaseRevokeResponse"> & 
  * Use `create(LeaseRevokeResponseSchema)` to create a new message.
  */
 export const LeaseRevokeResponseSchema: GenMessage<LeaseRevokeResponse> = /*@__PURE__*/
-  messageDesc(file_rpc, 24);
+  messageDesc(file_rpc, 25);
 
 /**
  * @generated from message etcdserverpb.LeaseKeepAliveRequest
@@ -806,7 +823,7 @@ export type LeaseKeepAliveRequest = Message<"etcdserverpb.LeaseKeepAliveRequest"
  * Use `create(LeaseKeepAliveRequestSchema)` to create a new message.
  */
 export const LeaseKeepAliveRequestSchema: GenMessage<LeaseKeepAliveRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 25);
+  messageDesc(file_rpc, 26);
 
 /**
  * @generated from message etcdserverpb.LeaseKeepAliveResponse
@@ -833,7 +850,7 @@ export type LeaseKeepAliveResponse = Message<"etcdserverpb.LeaseKeepAliveRespons
  * Use `create(LeaseKeepAliveResponseSchema)` to create a new message.
  */
 export const LeaseKeepAliveResponseSchema: GenMessage<LeaseKeepAliveResponse> = /*@__PURE__*/
-  messageDesc(file_rpc, 26);
+  messageDesc(file_rpc, 27);
 
 /**
  * @generated from message etcdserverpb.LeaseTimeToLiveRequest
@@ -850,7 +867,7 @@ export type LeaseTimeToLiveRequest = Message<"etcdserverpb.LeaseTimeToLiveReques
  * Use `create(LeaseTimeToLiveRequestSchema)` to create a new message.
  */
 export const LeaseTimeToLiveRequestSchema: GenMessage<LeaseTimeToLiveRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 27);
+  messageDesc(file_rpc, 28);
 
 /**
  * @generated from message etcdserverpb.LeaseTimeToLiveResponse
@@ -882,7 +899,7 @@ export type LeaseTimeToLiveResponse = Message<"etcdserverpb.LeaseTimeToLiveRespo
  * Use `create(LeaseTimeToLiveResponseSchema)` to create a new message.
  */
 export const LeaseTimeToLiveResponseSchema: GenMessage<LeaseTimeToLiveResponse> = /*@__PURE__*/
-  messageDesc(file_rpc, 28);
+  messageDesc(file_rpc, 29);
 
 /**
  * @generated from message etcdserverpb.AlarmRequest
@@ -901,7 +918,7 @@ export type AlarmRequest = Message<"etcdserverpb.AlarmRequest"> & {
  * Use `create(AlarmRequestSchema)` to create a new message.
  */
 export const AlarmRequestSchema: GenMessage<AlarmRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 29);
+  messageDesc(file_rpc, 30);
 
 /**
  * @generated from message etcdserverpb.AlarmMember
@@ -925,7 +942,7 @@ export type AlarmMember = Message<"etcdserverpb.AlarmMember"> & {
  * Use `create(AlarmMemberSchema)` to create a new message.
  */
 export const AlarmMemberSchema: GenMessage<AlarmMember> = /*@__PURE__*/
-  messageDesc(file_rpc, 30);
+  messageDesc(file_rpc, 31);
 
 /**
  * @generated from message etcdserverpb.AlarmResponse
@@ -947,7 +964,7 @@ export type AlarmResponse = Message<"etcdserverpb.AlarmResponse"> & {
  * Use `create(AlarmResponseSchema)` to create a new message.
  */
 export const AlarmResponseSchema: GenMessage<AlarmResponse> = /*@__PURE__*/
-  messageDesc(file_rpc, 31);
+  messageDesc(file_rpc, 32);
 
 /**
  * @generated from message etcdserverpb.StatusRequest
@@ -960,7 +977,7 @@ export type StatusRequest = Message<"etcdserverpb.StatusRequest"> & {
  * Use `create(StatusRequestSchema)` to create a new message.
  */
 export const StatusRequestSchema: GenMessage<StatusRequest> = /*@__PURE__*/
-  messageDesc(file_rpc, 32);
+  messageDesc(file_rpc, 33);
 
 /**
  * @generated from message etcdserverpb.StatusResponse
@@ -1005,6 +1022,21 @@ export type StatusResponse = Message<"etcdserverpb.StatusResponse"> & {
    * @generated from field: bool is_learner = 10;
    */
   isLearner: boolean;
+
+  /**
+   * @generated from field: string storage_version = 11;
+   */
+  storageVersion: string;
+
+  /**
+   * @generated from field: int64 db_size_quota = 12;
+   */
+  dbSizeQuota: bigint;
+
+  /**
+   * @generated from field: etcdserverpb.DowngradeInfo downgrade_info = 13;
+   */
+  downgradeInfo?: DowngradeInfo | undefined;
 };
 
 /**
@@ -1012,5 +1044,27 @@ export type StatusResponse = Message<"etcdserverpb.StatusResponse"> & {
  * Use `create(StatusResponseSchema)` to create a new message.
  */
 export const StatusResponseSchema: GenMessage<StatusResponse> = /*@__PURE__*/
-  messageDesc(file_rpc, 33);
+  messageDesc(file_rpc, 34);
+
+/**
+ * @generated from message etcdserverpb.DowngradeInfo
+ */
+export type DowngradeInfo = Message<"etcdserverpb.DowngradeInfo"> & {
+  /**
+   * @generated from field: bool enabled = 1;
+   */
+  enabled: boolean;
+
+  /**
+   * @generated from field: string target_version = 2;
+   */
+  targetVersion: string;
+};
+
+/**
+ * Describes the message etcdserverpb.DowngradeInfo.
+ * Use `create(DowngradeInfoSchema)` to create a new message.
+ */
+export const DowngradeInfoSchema: GenMessage<DowngradeInfo> = /*@__PURE__*/
+  messageDesc(file_rpc, 35);
 

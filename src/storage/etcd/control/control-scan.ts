@@ -5,19 +5,17 @@
  * and if there is proof that the prefix is ours: a known key, whose value has its own form, or the
  * mark of the events.
  */
-import type { EtcdClient, KeyValue, RangeResult } from '../../../etcd/client.ts'
+import type { EtcdClient, KeyValue } from '../../../etcd/client.ts'
 import { controlKind, controlName, controlRange } from '../keys.ts'
 import { isControlValue } from './control-values.ts'
 
-/** A value may have as many bytes as etcd accepts in a request (1.5 MiB), so a page has few. */
-const pageKeysMax = 32
 /** Two for each mirror, of which no replica can carry ten thousand, and a handful. */
 const keysMax = 25_000
 /** The record of a mirror has some hundred bytes, or some for each of its namespaces. */
 const bytesMax = 64 * 1024 * 1024
 
 export interface ControlScanOptions {
-  readonly client: Pick<EtcdClient, 'range'>
+  readonly client: Pick<EtcdClient, 'scan'>
   readonly prefix: string
   /** Whether the mark of the events is there, and is ours. */
   readonly isMarked: boolean
@@ -37,13 +35,14 @@ type Writer = 'ours' | 'later' | 'foreign'
 
 /** Rejects with an EtcdError. */
 export async function scanControlKeys(options: ControlScanOptions): Promise<ControlFindings> {
+  const { client, prefix, signal } = options
   let isOurs = options.isMarked
   let unknownCount = 0
   let firstUnknown: Buffer | undefined
   let bytes = 0
-  for await (const { kvs, count } of pages(options)) {
+  for await (const { kvs, count } of client.scan(controlRange(prefix), { signal })) {
     if (count > keysMax) return { excess: `${count} keys` }
-    const { ours, later = [], foreign } = Object.groupBy(kvs, (kv) => writerOf(kv, options.prefix))
+    const { ours, later = [], foreign } = Object.groupBy(kvs, (kv) => writerOf(kv, prefix))
     if (foreign?.[0] !== undefined) return { foreign: foreign[0].key }
     for (const { key, value } of kvs) bytes += key.length + value.length
     if (bytes > bytesMax) return { excess: `more than ${bytesMax} bytes` }
@@ -59,19 +58,4 @@ function writerOf({ key, value }: KeyValue, prefix: string): Writer {
   const name = controlName(prefix, key)
   if (name === undefined || !isControlValue(name, value)) return 'foreign'
   return controlKind(name) === undefined ? 'later' : 'ours'
-}
-
-/** The pages of one state of etcd. */
-async function* pages({ client, prefix, signal }: ControlScanOptions): AsyncGenerator<RangeResult> {
-  const { key: first, rangeEnd } = controlRange(prefix)
-  let key = first
-  let revision: number | undefined
-  for (;;) {
-    const page = await client.range({ key, rangeEnd, revision, limit: pageKeysMax }, { signal })
-    yield page
-    const last: KeyValue | undefined = page.kvs.at(-1)
-    if (!page.more || last === undefined) return
-    revision ??= page.revision
-    key = Buffer.concat([last.key, Buffer.of(0)])
-  }
 }

@@ -1,0 +1,7 @@
+/** Replaces `src/etcd/member-http.ts` in the simulation: its members have no HTTP. */
+
+export async function readQuota(endpoint: string): Promise<number> {
+  throw new Error(`${endpoint} has no HTTP`)
+}
+
+export async function readFailedChecks(): Promise<undefined> {}
