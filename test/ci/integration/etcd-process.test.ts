@@ -5,10 +5,12 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { smallLog } from '../../../src/dev/dev.ts'
 import { EtcdProcess } from '../../../src/dev/etcd-process.ts'
 import { pause } from '../../../src/lib/abort.ts'
+import { otherEtcds } from '../../../tools/other-etcds.ts'
 import { etcdBinary } from '../../support/etcd.ts'
 import { reserveEtcdPorts } from '../../support/ports.ts'
 
@@ -46,6 +48,14 @@ describe('EtcdProcess', { concurrency: true }, () => {
     await etcd.stop()
     assert.equal(isAlive(etcd.pid), false)
   })
+
+  for (const binary of [etcdBinary, ...otherEtcds.map(({ program }) => program)]) {
+    test(`${basename(binary)} accepts the flags of tidings dev`, async () => {
+      const dataDir = join(folder, `flags-${basename(binary)}`)
+      const etcd = await EtcdProcess.start({ binary, dataDir, args: await smallLog(binary) })
+      await etcd.stop()
+    })
+  }
 
   test('start rejects with the output of an etcd that exits at once', async () => {
     const starting = EtcdProcess.start({
