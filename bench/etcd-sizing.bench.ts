@@ -8,7 +8,7 @@
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { EtcdProcess } from '../src/dev/etcd-process.ts'
+import { EtcdProcess, hasOldFlags } from '../src/dev/etcd-process.ts'
 import { EtcdClient } from '../src/etcd/client.ts'
 import { EtcdStorage } from '../src/storage/etcd/etcd-storage.ts'
 import { etcdBinary } from '../test/support/etcd.ts'
@@ -19,10 +19,7 @@ const count = Number(process.argv[2] ?? 123_000)
 const writersAtOnce = 50
 const MiB = 1024 ** 2
 
-/**
- * Values of --snapshot-count and --experimental-snapshot-catchup-entries. The first is the default
- * of 3.5.
- */
+/** Values of --snapshot-count and of the catch-up entries. The first is the default of 3.5. */
 const settings = [
   [100_000, 5_000],
   [1_000, 1_000],
@@ -35,6 +32,7 @@ for (const [snapshots, catchup] of settings) await measure(snapshots, catchup)
 
 async function measure(snapshots: number, catchup: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'tidings-sizing-'))
+  const prefix = (await hasOldFlags(etcdBinary)) ? '--experimental-' : '--'
   const etcd = await EtcdProcess.start({
     binary: etcdBinary,
     dataDir: folder,
@@ -42,7 +40,7 @@ async function measure(snapshots: number, catchup: number): Promise<void> {
       '--unsafe-no-fsync',
       `--quota-backend-bytes=${8 * 1024 ** 3}`,
       `--snapshot-count=${snapshots}`,
-      `--experimental-snapshot-catchup-entries=${catchup}`,
+      `${prefix}snapshot-catchup-entries=${catchup}`,
     ],
   })
   try {

@@ -1,6 +1,6 @@
 /**
- * Runs types, lint, the build and every suite of CI (tools/suites.ts), stops after the first step with a
- * failure, and prints a summary. Nothing is retried: a test that fails now and then is fixed, or moves to
+ * Runs types, lint, the build and every suite of CI (tools/suites.ts), repeats some suites with each other
+ * etcd that is there, stops after the first step with a failure, and prints a summary. Nothing is retried: a test that fails now and then is fixed, or moves to
  * the nightly run with its cause written down. All suites get the same seed, and the summary names it.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -9,6 +9,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import process from 'node:process'
+import { otherEtcds, testedEtcds } from './other-etcds.ts'
 import { NEEDS, programsOf, SUITES } from './suites.ts'
 
 type Command = readonly string[]
@@ -17,6 +18,8 @@ type Write = (text: string) => void
 interface Stage {
   readonly name: string
   readonly commands: readonly Command[]
+  /** The variable `ETCD`; the etcd of this run if undefined. */
+  readonly etcd?: string
 }
 
 interface Counts {
@@ -63,12 +66,13 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 
 print(`seed ${SEED}; TIDINGS_TEST_SEED=${SEED} repeats it`)
-for (const lanes of steps()) {
+for (const lanes of [...steps(), otherEtcdLanes()]) {
   await Promise.all(lanes.map(runLane))
   if (!hasPassed) break
 }
 for (const text of failures) print(text)
 print(`\n${times.join(', ')}`)
+print(testedEtcds())
 print(`\nthe slowest files:\n${slowestFiles().join('\n')}\n`)
 print(hasPassed ? 'all stages passed' : `a stage failed, with TIDINGS_TEST_SEED=${SEED}`)
 print(`${totals.pass} passed, ${totals.fail} failed, ${totals.skipped} skipped`)
@@ -103,6 +107,19 @@ function steps(): readonly (readonly (readonly Stage[])[])[] {
   return found
 }
 
+/** One lane for each other etcd: everything is built by now. */
+function otherEtcdLanes(): readonly (readonly Stage[])[] {
+  return otherEtcds.map(({ version, program: etcd }) =>
+    SUITES.flatMap((suite) => {
+      const args = suite.ci?.everyEtcd
+      if (args === undefined) return []
+      const name = `${suite.name}@${version}`
+      const programs = programsOf(suite, [...args, ...reporters(name)])
+      return [{ name, commands: programs.map((program) => ['node', ...program]), etcd }]
+    }),
+  )
+}
+
 function reporters(name: string): readonly string[] {
   return [
     '--test-reporter=spec',
@@ -124,12 +141,12 @@ async function runLane(lane: readonly Stage[], index: number): Promise<void> {
   }
 }
 
-async function runStage({ name, commands }: Stage, write: Write): Promise<boolean> {
+async function runStage({ name, commands, etcd }: Stage, write: Write): Promise<boolean> {
   write(`\n== ${name}\n`)
   const startedAt = performance.now()
   try {
     for (const command of commands) {
-      const { code, counts, report } = await run(command, write)
+      const { code, counts, report } = await run(command, write, etcd)
       totals.pass += counts.pass
       totals.fail += counts.fail
       totals.skipped += counts.skipped
@@ -143,9 +160,17 @@ async function runStage({ name, commands }: Stage, write: Write): Promise<boolea
   }
 }
 
-async function run([program = '', ...args]: Command, write: Write): Promise<Result> {
+async function run(
+  [program = '', ...args]: Command,
+  write: Write,
+  etcd: string | undefined,
+): Promise<Result> {
   const counts: Counts = { pass: 0, fail: 0, skipped: 0 }
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], env, detached: true })
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: etcd === undefined ? env : { ...env, ETCD: etcd },
+    detached: true,
+  })
   running.add(child)
   child.stdout.setEncoding('utf8')
   let rest = ''

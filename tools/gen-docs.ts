@@ -12,6 +12,7 @@ import { decisionsPage } from './decisions-page.ts'
 import { markdownTable } from './markdown-table.ts'
 import { dashboard } from './monitoring/dashboard.ts'
 import { metricsPage } from './monitoring/metrics-page.ts'
+import { versionsPage } from './versions/page.ts'
 
 /** A document generated from source, by its path in the repository. */
 export interface GeneratedDoc {
@@ -22,6 +23,7 @@ export interface GeneratedDoc {
 export const generatedDocs: readonly GeneratedDoc[] = [
   { path: 'docs/reference/flags.md', render: flagsPage },
   { path: 'docs/reference/metrics.md', render: metricsPage },
+  { path: 'docs/reference/versions.md', render: versionsPage },
   { path: 'docs/explanation/decisions.md', render: decisionsPage },
   { path: 'monitoring/dashboard.json', render: dashboard },
   ...chartDocs,

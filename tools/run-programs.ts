@@ -3,12 +3,18 @@ import { join } from 'node:path'
 import process from 'node:process'
 import type { Program } from './suites.ts'
 
-/** Runs them one after the other up to the first that fails, and returns its exit code. */
-export function runPrograms(programs: readonly Program[]): number {
+/**
+ * Runs them one after the other up to the first that fails, and returns its exit code. `etcd` is the
+ * program that tests run with, if not the usual one.
+ */
+export function runPrograms(programs: readonly Program[], etcd?: string): number {
+  // biome-ignore lint/style/noProcessEnv: a program gets what a user's shell would give it.
+  const inherited = process.env
   for (const program of programs) {
     const { status } = spawnSync(process.execPath, program, {
       cwd: join(import.meta.dirname, '..'),
       stdio: 'inherit',
+      env: etcd === undefined ? inherited : { ...inherited, ETCD: etcd },
     })
     if (status !== 0) return status ?? 1
   }

@@ -31,10 +31,17 @@ export interface Suite {
   /**
    * Present if CI runs the suite. Steps run one after the other, the lanes of a step at the same time,
    * and the suites of a lane in the order of this table. There are two cores: a suite that measures,
-   * or that keeps both busy, has a step of its own.
+   * or that keeps both busy, has a step of its own. With `everyEtcd` the suite is repeated after all
+   * steps with each other etcd (tools/other-etcds.ts), with these arguments.
    */
-  readonly ci?: { readonly step: number; readonly lane: number }
+  readonly ci?: {
+    readonly step: number
+    readonly lane: number
+    readonly everyEtcd?: readonly string[]
+  }
   readonly nightly?: true
+  /** What etcd does decides the result: the nightly run repeats the suite with each other etcd. */
+  readonly everyEtcd?: true
 }
 
 export interface Benchmark {
@@ -60,7 +67,8 @@ export const SUITES: readonly Suite[] = [
     files: ['test/ci/contract/*.test.ts'],
     timeoutSeconds: 120,
     concurrency: 1,
-    ci: { step: 1, lane: 0 },
+    ci: { step: 1, lane: 0, everyEtcd: [] },
+    everyEtcd: true,
   },
   {
     name: 'conformance',
@@ -69,7 +77,8 @@ export const SUITES: readonly Suite[] = [
     files: ['test/ci/conformance/*.test.ts', 'test/ci/differential/*.test.ts'],
     timeoutSeconds: 120,
     concurrency: 1,
-    ci: { step: 1, lane: 0 },
+    ci: { step: 1, lane: 0, everyEtcd: ['conformance.test'] },
+    everyEtcd: true,
   },
   {
     name: 'simulation',
@@ -77,7 +86,7 @@ export const SUITES: readonly Suite[] = [
     files: ['test/ci/simulation/*.test.ts'],
     timeoutSeconds: 240,
     concurrency: 1,
-    ci: { step: 1, lane: 1 },
+    ci: { step: 1, lane: 1, everyEtcd: ['etcd-differential'] },
   },
   {
     name: 'fuzz:short',
@@ -121,6 +130,7 @@ export const SUITES: readonly Suite[] = [
     timeoutSeconds: 120,
     concurrency: 4,
     ci: { step: 4, lane: 0 },
+    everyEtcd: true,
   },
   {
     name: 'e2e',
@@ -130,6 +140,7 @@ export const SUITES: readonly Suite[] = [
     timeoutSeconds: 120,
     concurrency: 3,
     ci: { step: 5, lane: 0 },
+    everyEtcd: true,
   },
   // The suites of the last step wait for timers and faults, so three run at a time.
   {
@@ -157,7 +168,7 @@ export const SUITES: readonly Suite[] = [
     files: ['test/ci/chaos/*.test.ts'],
     timeoutSeconds: 240,
     concurrency: 1,
-    ci: { step: 6, lane: 1 },
+    ci: { step: 6, lane: 1, everyEtcd: ['short.test', '--test-name-pattern=cached'] },
   },
   {
     name: 'upgrade:short',
@@ -167,6 +178,7 @@ export const SUITES: readonly Suite[] = [
     timeoutSeconds: 240,
     concurrency: 1,
     ci: { step: 6, lane: 1 },
+    everyEtcd: true,
   },
   {
     name: 'mirror:short',
@@ -195,6 +207,7 @@ export const SUITES: readonly Suite[] = [
     timeoutSeconds: 240,
     concurrency: 2,
     nightly: true,
+    everyEtcd: true,
   },
   {
     name: 'e2e:full',
@@ -204,6 +217,7 @@ export const SUITES: readonly Suite[] = [
     timeoutSeconds: 240,
     concurrency: 2,
     nightly: true,
+    everyEtcd: true,
   },
   {
     name: 'load',
@@ -269,6 +283,7 @@ export const SUITES: readonly Suite[] = [
     about: '200,000 random requests to the simulated etcd and to a real one',
     programs: [['test/ci/simulation/etcd-differential.test.ts', '200000']],
     nightly: true,
+    everyEtcd: true,
   },
   {
     name: 'model',
@@ -290,6 +305,7 @@ export const SUITES: readonly Suite[] = [
       ['test/nightly/chaos/run.ts', '--scenario', 'planted'],
     ],
     nightly: true,
+    everyEtcd: true,
   },
   {
     name: 'mirror:chaos',
@@ -312,12 +328,14 @@ export const SUITES: readonly Suite[] = [
       ['test/nightly/mirror-chaos/run.ts', '--quiet', '--planted', 'all'],
     ],
     nightly: true,
+    everyEtcd: true,
   },
   {
     name: 'cut-replies',
     about: '5,000 replies cut off after etcd committed (about 2 min); [replies]',
     programs: [['test/nightly/integration/storage-cut-replies.test.ts', '5000']],
     nightly: true,
+    everyEtcd: true,
   },
   {
     name: 'targets',
@@ -331,6 +349,7 @@ export const SUITES: readonly Suite[] = [
     needs: 'build',
     programs: [['test/nightly/clocks/run.ts']],
     nightly: true,
+    everyEtcd: true,
   },
   {
     name: 'retention',
@@ -338,6 +357,7 @@ export const SUITES: readonly Suite[] = [
     needs: 'build',
     programs: [['test/nightly/retention/run.ts']],
     nightly: true,
+    everyEtcd: true,
   },
   {
     name: 'restore',
@@ -345,6 +365,7 @@ export const SUITES: readonly Suite[] = [
     needs: 'build',
     programs: [['test/nightly/restore/run.ts']],
     nightly: true,
+    everyEtcd: true,
   },
   {
     name: 'mirror',
@@ -356,6 +377,7 @@ export const SUITES: readonly Suite[] = [
     concurrency: 1,
     programs: [['test/nightly/mirror/run.ts']],
     nightly: true,
+    everyEtcd: true,
   },
   {
     name: 'attacks',
@@ -392,6 +414,7 @@ export const SUITES: readonly Suite[] = [
     needs: 'build',
     programs: [['test/nightly/rolling/run.ts']],
     nightly: true,
+    everyEtcd: true,
   },
   {
     name: 'upgrade',
@@ -399,6 +422,14 @@ export const SUITES: readonly Suite[] = [
       'upgrades and rolls back three replicas under load (about 6 min); [--from REF] [--to REF]',
     needs: 'build',
     programs: [['test/nightly/upgrade/run.ts']],
+    nightly: true,
+    everyEtcd: true,
+  },
+  {
+    name: 'etcd-upgrade',
+    about: 'upgrades and downgrades three etcd members under load (needs other etcds, about 3 min)',
+    needs: 'build',
+    programs: [['test/nightly/upgrade/etcd.ts']],
     nightly: true,
   },
   {
@@ -409,6 +440,7 @@ export const SUITES: readonly Suite[] = [
       .toSorted()
       .map((file) => [file, 'full']),
     nightly: true,
+    everyEtcd: true,
   },
   {
     name: 'kubectl',

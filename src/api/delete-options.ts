@@ -5,7 +5,7 @@ export interface DecodedDeleteOptions {
   readonly orphanDependents?: boolean | undefined
   readonly propagationPolicy?: string | undefined
   readonly dryRun?: readonly string[] | undefined
-  /** Even in Kubernetes, this needs a feature that is off by default. */
+  /** Whether to delete only a stored value that cannot be decoded. */
   readonly ignoreStoreReadErrorWithClusterBreakingPotential?: boolean | undefined
 }
 

@@ -54,7 +54,8 @@ const unverifiedCheckEveryMs = 500
 /** Gives watches time to end with `compacted`, so that clients list again, before `run` rejects. */
 const watchersEndMs = 250
 
-export interface CachedStorageOptions extends Pick<ReflectorOptions, 'onReread' | 'onWritten'> {
+export interface CachedStorageOptions
+  extends Pick<ReflectorOptions, 'onLoaded' | 'onReread' | 'onWritten'> {
   readonly inner: FollowedStorage
   readonly log: Log
   readonly clock?: Clock | undefined
@@ -110,6 +111,7 @@ export class CachedStorage implements ReadStorage {
       clock,
       log,
       lane: runQueue.serverLane('cache'),
+      onLoaded: options.onLoaded,
       onReread: options.onReread,
       onWritten: options.onWritten,
       loadBytesMax: options.loadBytesMax,

@@ -59,6 +59,8 @@ export interface ReflectorOptions {
   readonly log: Log
   /** Loading and following use its time. */
   readonly lane: Lane
+  /** Called after each load, with how long it took. */
+  readonly onLoaded?: ((tookMs: number) => void) | undefined
   /** Called after each reload: the new state may belong to another history than the old one. */
   readonly onReread?: (() => void) | undefined
   /**
@@ -237,7 +239,9 @@ export class Reflector {
     this.#everSynced.open()
     fanOut.restarted()
     namespaceLog.restarted(version)
-    const seconds = Math.round(clock.now() - beganAtMs) / 1000
+    const tookMs = clock.now() - beganAtMs
+    this.#options.onLoaded?.(tookMs)
+    const seconds = Math.round(tookMs) / 1000
     const fields = { count: memory.count, seconds, revision: revisionOf(version) }
     log.info('Loaded all events into memory, watching etcd for changes', fields)
   }

@@ -3,15 +3,8 @@ import { access, constants, mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { makeSelfSigned } from '../http/tls/self-signed.ts'
-import { EtcdProcess } from './etcd-process.ts'
+import { EtcdProcess, hasOldFlags } from './etcd-process.ts'
 import type { UserContext } from './user-kubeconfig.ts'
-
-/**
- * By default etcd retains the last 100,000 entries of its log in memory, and 5,000 more for followers.
- * Group commit creates entries of 50 kB and more, so that would be gigabytes. A single member has no
- * followers that could need them.
- */
-const smallLog = ['--snapshot-count=1000', '--experimental-snapshot-catchup-entries=100']
 
 /** The folder contains credentials. */
 const OWNER_ONLY_FOLDER = 0o700
@@ -52,7 +45,7 @@ export class DevEtcd {
       dataDir: join(folder, 'etcd'),
       tls: { ca: tls.cert, ...tls },
       requiresClientCertificate: true,
-      args: smallLog,
+      args: await smallLog(program),
     })
     return new DevEtcd(folder, { etcd, tls, isPersistent: dataDir !== undefined })
   }
@@ -171,6 +164,16 @@ It mirrors the events of context ${context} (${server}) as cluster ${clusterName
   ${kubectl} get events -A --sort-by=.metadata.creationTimestamp
   ${kubectl} get events -A --field-selector type=Warning --watch
 `
+}
+
+/**
+ * By default etcd 3.5 retains the last 100,000 entries of its log in memory (10,000 since 3.6), and 5,000
+ * more for followers. Group commit creates entries of 50 kB and more, so that would be gigabytes. A
+ * single member has no followers that could need them.
+ */
+export async function smallLog(program: string): Promise<readonly string[]> {
+  const prefix = (await hasOldFlags(program)) ? '--experimental-' : '--'
+  return ['--snapshot-count=1000', `${prefix}snapshot-catchup-entries=100`]
 }
 
 async function temporaryFolder(): Promise<string> {

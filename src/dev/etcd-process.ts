@@ -5,13 +5,14 @@
  * that only this process holds open, and kills etcd when the pipe closes. (An exit handler would
  * miss SIGKILL, and SIGTERM without a handler.)
  */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import http, { type ClientRequest } from 'node:http'
 import https from 'node:https'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
 import { pause } from '../lib/abort.ts'
 
 export interface EtcdPorts {
@@ -47,12 +48,17 @@ export interface EtcdProcessOptions {
 const host = '127.0.0.1'
 const defaultStartTimeoutMs = 20_000
 const defaultStopTimeoutMs = 5_000
+const versionTimeoutMs = 5_000
 const healthTimeoutMs = 1_000
 const healthIntervalMs = 50
 /** Start attempts when other processes take the ports that were free. */
 const portAttempts = 5
-/** Log lines that are shown when etcd does not start. */
+/**
+ * Log lines that are shown when etcd does not start. The first ones are kept as well: an etcd that rejects a
+ * flag names it first, and then prints hundreds of lines about all the others.
+ */
 const logLinesMax = 30
+const firstLogLines = 3
 
 export class EtcdProcess {
   /** The URL for clients. */
@@ -66,7 +72,7 @@ export class EtcdProcess {
   readonly #log: string[] = []
   #hasExited = false
 
-  /** Resolves when etcd is healthy; on a timeout, rejects with the last lines of its log. */
+  /** Resolves when etcd is healthy; on a timeout, rejects with lines of its log. */
   static async start(options: EtcdProcessOptions): Promise<EtcdProcess> {
     for (let attempt = 1; ; attempt++) {
       const ports = options.ports ?? (await reservePorts())
@@ -116,7 +122,7 @@ export class EtcdProcess {
     return new EtcdProcess(child, child.pid, ports, options.tls !== undefined)
   }
 
-  /** The last lines of etcd's log. */
+  /** The first and the last lines of etcd's log. */
   get log(): readonly string[] {
     return this.#log
   }
@@ -159,7 +165,9 @@ export class EtcdProcess {
   }
 
   #failure(what: string): Error {
-    return new Error([`${what}; the last lines of its log:`, ...this.#log].join('\n  '))
+    return new Error(
+      [`${what}; the first and the last lines of its log:`, ...this.#log].join('\n  '),
+    )
   }
 
   #isPortTaken(): boolean {
@@ -168,8 +176,14 @@ export class EtcdProcess {
 
   #append(line: string): void {
     this.#log.push(line)
-    if (this.#log.length > logLinesMax) this.#log.shift()
+    if (this.#log.length > logLinesMax) this.#log.splice(firstLogLines, 1)
   }
+}
+
+/** Whether the names of flags are those before 3.6, which renamed many; 3.7 rejects the old names. */
+export async function hasOldFlags(binary: string): Promise<boolean> {
+  const { stdout } = await promisify(execFile)(binary, ['--version'], { timeout: versionTimeoutMs })
+  return /^etcd Version: 3\.[0-5]\./.test(stdout)
 }
 
 /** Three ports that are currently free; another process may still take them. */

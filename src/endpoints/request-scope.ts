@@ -86,7 +86,7 @@ export class RequestScope implements Disposable {
   /** Returns the response to send, which owns everything from now on. */
   respond(response: Response): Response {
     const { attributes, auditId } = this
-    const { onEnd, longRunning, settled } = response
+    const { onEnd, longRunning, settled, isWatchList } = response
     this.#line?.write(this.#request, {
       auditId,
       verb: attributes.verb,
@@ -108,6 +108,11 @@ export class RequestScope implements Disposable {
     if (this.#isLong) {
       if (settled === undefined) settle()
       else void settled.then(settle)
+    }
+    if (isWatchList === true) {
+      void settled?.then(() =>
+        this.#observer.listed?.(attributes, performance.now() - this.#startedAt),
+      )
     }
     this.#isHandedOver = true
     return {

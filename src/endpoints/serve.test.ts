@@ -284,6 +284,24 @@ describe('serve', () => {
     assert.deepEqual(quick.events, ['acquired', 'settled'])
   })
 
+  test('the list at the start of a watch is observed when it has been sent', async () => {
+    for (const isWatchList of [true, false]) {
+      const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
+      const listed: string[] = []
+      const observer = {
+        ...{ begun: () => {}, ended: () => {} },
+        listed: ({ path }: { readonly path: string }, ms: number) =>
+          listed.push(`${path} ${ms >= 0}`),
+      }
+      const watch = { status: 200, headers: {}, body: '', longRunning: true, isWatchList, settled }
+      await serving(async () => watch, { observer })(request('/one'))
+      assert.deepEqual(listed, [])
+      settle()
+      await settled
+      assert.deepEqual(listed, isWatchList ? ['/one true'] : [])
+    }
+  })
+
   test('a request that gets no slot is a 429 with Retry-After', async () => {
     const refusal = tooManyRequests('Too many requests, please try again later.', 3)
     const full = {

@@ -161,7 +161,7 @@ function charge(
  */
 function chargeWatch({ memory, headers, query }: Request, { recheckBytes = 0 }: Caller): void {
   const { authorization = '' } = headers
-  const selectors = ['labelSelector', 'fieldSelector'].map((name) =>
+  const selectors = ['labelSelector', 'fieldSelector', 'shardSelector'].map((name) =>
     Buffer.byteLength(query.get(name) ?? ''),
   )
   const limit =

@@ -25,6 +25,10 @@
  * value has been delivered there is no anchor. Then only connections older than the read are used:
  * they lead to a member that has existed since before the read.
  *
+ * etcd registers a watch before the option that asks for previous values, so the first changes of a
+ * stream may come without them. The watch then opens another stream; only values that are missing
+ * again and again are gone.
+ *
  * The consumer pulls: while it is busy nothing is read beyond gRPC's own small buffer, etcd buffers
  * the rest, and no timeout runs against the member.
  */
@@ -42,6 +46,7 @@ import type {
   HistoryWatchRequest,
   SameHistory,
   WatchBatch,
+  WatchEvent,
   WatchRequest,
 } from './protocol/protocol.ts'
 import { SilentMember, WatchSession } from './watch-session.ts'
@@ -49,6 +54,8 @@ import { WholeRevisions } from './whole-revisions.ts'
 
 const silenceTimeoutFirstMs = 2_000
 const silenceTimeoutMostMs = 30_000
+/** The streams that may lack the previous value of the same change before it counts as compacted. */
+const lackingStreamsMax = 4
 
 export class WatchStream implements HistoryWatch {
   readonly #request: WatchRequest
@@ -66,6 +73,8 @@ export class WatchStream implements HistoryWatch {
   #connection: ConnectionNumber = 0
   #started = false
   #isSplit = true
+  /** The change that came without its previous value, and on how many streams. */
+  #lacking = { revision: 0, streams: 0 }
   /** The last revision delivered, if etcd has compacted it. */
   #compactedAt: number | undefined
 
@@ -170,6 +179,7 @@ export class WatchStream implements HistoryWatch {
   }
 
   #take(message: WatchMessage): WatchBatch | undefined {
+    if (this.#request.prevKv === true) this.#checkPrevious(message.events)
     const batch = this.#revisions.take(message)
     // A stream that has not proven its history yet may never do so.
     if (this.#proof?.isOpen !== true && !message.fragment) {
@@ -178,6 +188,21 @@ export class WatchStream implements HistoryWatch {
     }
     if (batch !== undefined && message.events.length === 0) this.#isProgressRequested = false
     return batch
+  }
+
+  #checkPrevious(events: readonly WatchEvent[]): void {
+    const lacking = events.find(
+      ({ type, kv, prevKv }) => prevKv === undefined && (type === 'delete' || kv.version > 1),
+    )
+    if (lacking === undefined) return
+    const revision = lacking.kv.modRevision
+    const streams = revision === this.#lacking.revision ? this.#lacking.streams + 1 : 1
+    this.#lacking = { revision, streams }
+    if (streams >= lackingStreamsMax) return
+    throw new EtcdError({
+      kind: 'unavailable',
+      message: `etcd sent revision ${revision} without the previous value`,
+    })
   }
 
   /** A stream without a history to compare counts as verified at once, which the batch reports. */

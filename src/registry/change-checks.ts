@@ -71,6 +71,13 @@ export function checkPreconditions(
   }
 }
 
+/** The 409 for an event that is to be deleted only if it is damaged. */
+export function notDamaged(names: ResourceNames, { name }: EventKey): StatusError {
+  const why =
+    'the stored event can be decoded; delete it without ignoreStoreReadErrorWithClusterBreakingPotential'
+  return conflict(names, name, why)
+}
+
 /** The 409 for a stored value that cannot be decoded, so that its UID is unknown. */
 export function unknownUid({ name }: EventKey): Error {
   return preconditionFailed(

@@ -8,6 +8,7 @@ import type { ShownEvent } from '../codec/event/event-bytes.ts'
 import { encodeEvent } from '../codec/event/event-json.ts'
 import { recorded } from '../lib/tracing/span.ts'
 import { isUnreadable, StorageError } from '../storage/errors.ts'
+import { beginning } from '../storage/resource-version.ts'
 import type {
   EventKey,
   EventStorage,
@@ -15,7 +16,7 @@ import type {
   ReadOptions,
   StoredEvent,
 } from '../storage/storage.ts'
-import { unwritten } from '../storage/stored-form.ts'
+import { placeholderEvent, unwritten } from '../storage/stored-form.ts'
 import { refundFailed, type WriteAdmission } from './admission/write-admission.ts'
 import type { Applied } from './apply/apply.ts'
 import { type ServedVersions, type Writing, withManagedFields } from './apply/managed-fields.ts'
@@ -26,6 +27,7 @@ import {
   checkUid,
   checkVersion,
   noSuchUid,
+  notDamaged,
   unknownUid,
 } from './change-checks.ts'
 import { type Decision, EventChanges } from './changes.ts'
@@ -173,20 +175,24 @@ export class EventRegistry {
       const cause = error instanceof StatusError ? error.cause : undefined
       const isDamaged = cause instanceof StorageError && cause.kind === 'corrupt'
       // A collection delete deletes only listed events, and a list omits damaged values.
-      if (!isDamaged || options.isDryRun || options.isTarget !== undefined) throw error
-      return this.#deleteDamaged(key, options)
+      if (!isDamaged || options.isTarget !== undefined) throw error
+      if (options.isDryRun && options.onlyDamaged !== true) throw error
+      return { event: await this.#deleteDamaged(key, options), uid: '', isGone: true }
     }
   }
 
   /** A damaged value has only a name and a version, so a precondition on its UID fails. */
-  async #deleteDamaged(key: EventKey, options: DeleteOptions): Promise<Deleted> {
-    const { preconditions } = options
+  async #deleteDamaged(key: EventKey, options: DeleteOptions): Promise<ShownEvent> {
+    const { preconditions, onlyDamaged } = options
     const guard = (stored: StoredEvent): void => {
-      checkPreconditions(key, { stored, old: readEvent(stored) }, preconditions)
+      const old = readEvent(stored)
+      // Only a damaged value has no UID; this one was replaced by an event meanwhile.
+      if (onlyDamaged === true && old.metadata.uid !== undefined) throw notDamaged(this.names, key)
+      checkPreconditions(key, { stored, old }, preconditions)
       if (preconditions.uid !== undefined) throw unknownUid(key)
     }
-    const event = await inApiTerms(this.#writes.delete(key, guard), this.names)
-    return { event, uid: '', isGone: true }
+    if (options.isDryRun) return placeholderEvent({ key, version: beginning, writtenAtMs: 0 })
+    return inApiTerms(this.#writes.delete(key, guard), this.names)
   }
 
   async #delete(key: EventKey, options: DeleteOptions): Promise<Deleted> {
@@ -194,6 +200,7 @@ export class EventRegistry {
       if (current === undefined || options.isTarget?.(current.stored) === false) {
         throw notFound(this.names, key.name)
       }
+      if (options.onlyDamaged === true) throw notDamaged(this.names, key)
       checkPreconditions(key, current, options.preconditions)
       const marked = afterDelete(current.old, this.#timeNow())
       if (marked === undefined) return { kind: 'remove', event: current.old }

@@ -25,6 +25,8 @@ export interface DeleteOptions extends WriteOptions {
   readonly preconditions: Preconditions
   /** Whether the stored event is the one to delete; if not, the delete fails with 404. */
   readonly isTarget?: (current: StoredEvent) => boolean
+  /** Whether to delete only a damaged value; an event that can be decoded is a 409. */
+  readonly onlyDamaged?: boolean
 }
 
 export interface Updated {

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { BuildInfo } from '../endpoints/server-info.ts'
 
 /** The Kubernetes release whose API this server implements. */
-const KUBERNETES = { major: '1', minor: '36', version: 'v1.36.0' } as const
+const KUBERNETES = { major: '1', minor: '37', version: 'v1.37.0' } as const
 
 const COMMIT_DIGITS = 12
 

@@ -33,7 +33,7 @@ import {
   type Writer,
   writersTo,
 } from './metrics/accounts.ts'
-import { consistentReadObserver, registerCacheMetrics } from './metrics/cache.ts'
+import { consistentReadObserver, loadObserver, registerCacheMetrics } from './metrics/cache.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
 import type { FilePollStatus } from './metrics/files.ts'
 import { registerRetentionMetrics } from './metrics/retention.ts'
@@ -177,6 +177,7 @@ export class Engine {
       historyBounds: this.#budget?.history,
       memoryBounds: this.#budget?.memory,
       loadBytesMax: this.#budget?.loadBytes,
+      onLoaded: loadObserver(this.#registry, this.#options.eventsGroup),
       onReread: () => {
         retention.forget()
         mirrors?.forget()

@@ -11,6 +11,7 @@ import {
   StoredBody,
   sealValue,
   served,
+  uidIn,
   withVersion,
 } from './stored-form.ts'
 
@@ -197,6 +198,23 @@ describe('stored event', () => {
     const key = { cluster: 'local', namespace: 'ns', name: 'n' }
     return new StoredBody({ key, body, versionOffset: 13, version, writtenAtMs: 5 })
   }
+
+  test('the uid is found in the bytes, or not at all', () => {
+    const uids: readonly (readonly [string, string | undefined])[] = [
+      ['{"metadata":{"name":"a","namespace":"b","uid":"u-1","labels":{"uid":"x"}}}', 'u-1'],
+      ['{"metadata":{"uid":"ü"}}', 'ü'],
+      ['{"metadata":{"name":"a\\"uid\\":","labels":{"uid":"x"},"uid":"u"}}', 'u'],
+      ['{"metadata":{"name":"a","labels":{"uid":"x"}},"regarding":{"uid":"y"}}', undefined],
+      ['{"metadata":{"uid":"a\\u0062"}}', undefined],
+      ['{"metadata":{ "uid":"u"}}', undefined],
+      ['{"metadata":{"name" : "a","uid":"u"}}', undefined],
+      ['{"metadata":{}}', undefined],
+    ]
+    for (const [text, uid] of uids) {
+      const found = uidIn(bytes(text))
+      assert.equal(found && Buffer.from(found).toString(), uid, text)
+    }
+  })
 
   test('fields contain what selectors use; absent fields are empty', () => {
     const { fields } = stored(

@@ -7,6 +7,7 @@ import { isUtf8 } from 'node:buffer'
 import type { Event } from '../api/event.ts'
 import { eventType } from '../api/schema.ts'
 import { findTypeMismatch } from '../api/validation/type-check.ts'
+import { skipValue } from '../lib/json-scan.ts'
 import { StorageError } from './errors.ts'
 import { type EventFields, fieldsIn } from './event-fields.ts'
 import { changeIndexMax, formatVersion, type Version } from './resource-version.ts'
@@ -19,6 +20,10 @@ const beforeTime: Buffer = Buffer.from('{"w":')
 const beforeIndex: Buffer = Buffer.from(',"i":')
 const afterIndex: Buffer = Buffer.from('}\n')
 const braceClose = 0x7d
+const quote = 0x22
+const backslash = 0x5c
+const comma = 0x2c
+const uidName: Buffer = Buffer.from('"uid":"')
 /** Every body starts with this; the version is inserted right behind it. */
 const bodyStart: Buffer = Buffer.from('{"metadata":{')
 const versionOffset = bodyStart.length
@@ -207,6 +212,24 @@ export function fieldsOf({ key, body }: Pick<StoredEvent, 'key' | 'body'>): Even
   const event = parse(body)
   if (event === undefined) throw unreadable(key, 'damaged')
   return fieldsIn(event)
+}
+
+/**
+ * The uid in the bytes of a body, found without parsing it. Undefined when the metadata has none, or
+ * was not written by our encoder.
+ */
+export function uidIn(body: Buffer): Uint8Array | undefined {
+  for (let at = versionOffset; body[at] === quote; ) {
+    const nameEnd = skipValue(body, at)
+    const end = skipValue(body, nameEnd + 1)
+    if (hasAt(body, at, uidName)) {
+      const value = body.subarray(at + uidName.length, end - 1)
+      return value.includes(backslash) ? undefined : value
+    }
+    if (body[end] !== comma) return undefined
+    at = end + 1
+  }
+  return undefined
 }
 
 /** An event that is not written, as in a dry run; `version` is undefined if it does not exist. */

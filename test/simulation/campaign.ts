@@ -49,10 +49,9 @@ export async function simulateAll(options: CampaignOptions): Promise<boolean> {
   if (!options.isTraced) Error.stackTraceLimit = 0
   const coverage = options.isCovered ? await startCoverage() : undefined
   const began = process.cpuUsage()
-  const beganAt = performance.now()
   const isOver = (totals: Totals): boolean => {
     if (totals.violations > 0 && !options.isKeptGoing) return true
-    if (seconds !== undefined && performance.now() - beganAt > seconds * 1000) return true
+    if (seconds !== undefined && cpuSeconds(began) > seconds) return true
     if (hours !== undefined) return totals.simulatedMs >= hours * hour
     return seconds === undefined && totals.runs > 0
   }
@@ -66,7 +65,7 @@ export async function simulateAll(options: CampaignOptions): Promise<boolean> {
     byFault: new Map(),
     outcomes: new Map(),
   }
-  let progressAt = beganAt + progressEveryMs
+  let progressAt = performance.now() + progressEveryMs
   for (let next = seed; !isOver(totals); next++) {
     const scenario = scenarioOf({
       seed: next,
@@ -89,10 +88,14 @@ export async function simulateAll(options: CampaignOptions): Promise<boolean> {
     else print(summary(scenario, result).join('\n'))
     print(`repeat: npm run simulate -- --seed ${next} ${options.repeatArguments.join(' ')}\n`)
   }
-  const { user, system } = process.cpuUsage(began)
-  report(totals, (user + system) / 1e6, seed)
+  report(totals, cpuSeconds(began), seed)
   print((await coverage?.()) ?? '')
   return totals.violations === 0
+}
+
+function cpuSeconds(since: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(since)
+  return (user + system) / 1e6
 }
 
 function add(totals: Totals, result: RunResult): void {

@@ -1,6 +1,6 @@
 /**
  * Simulates the engine: `npm run simulate -- --seed 7`. Without a seed it begins with a random one
- * and goes on with the next seeds until the simulated hours or the real seconds are over.
+ * and goes on with the next seeds until the simulated hours or the seconds of CPU time are over.
  */
 import process from 'node:process'
 import { parseArgs } from 'node:util'
@@ -10,7 +10,7 @@ import { plantedFaults } from './planted/faults.ts'
 const help = `npm run simulate -- [options]
   --seed N        the first seed; each seed is one run (default: random)
   --hours H       simulated hours in all (default: one run)
-  --seconds S     ends after this many real seconds, with the run that is under way
+  --seconds S     ends after this many seconds of CPU time, with the run that is under way
   --minutes M     simulated minutes with clients in each run (default 20); some minutes without
                   faults and writes follow, at whose end everything must have recovered
   --replicas R    (default 3)

@@ -21,6 +21,7 @@ export interface Setting {
   readonly quotaBytes: number
   /** Longer watch responses are sent in fragments. */
   readonly watchFragmentBytes: number
+  readonly watchLacksPreviousEvery: number | undefined
   /** How likely a member has RangeStream (etcd 3.7) after each start, as in a rolling upgrade. */
   readonly rangeStreamShare: number
   readonly limits: WorldLimits
@@ -128,5 +129,6 @@ export function makeSetting(options: SettingOptions): Setting {
     statesMax: random.pick([8, 256, 256]),
     policies: planPolicies(options.seed, { durationMs: options.durationMs, eventTtlMs }),
     storms,
+    watchLacksPreviousEvery: random.pick([undefined, 3]),
   }
 }

@@ -125,6 +125,7 @@ export class World implements ClientWorld, FaultTarget {
       observer: this.#checks,
       quotaBytes: setting.quotaBytes,
       watchFragmentBytes: setting.watchFragmentBytes,
+      watchLacksPreviousEvery: setting.watchLacksPreviousEvery,
       rangeStreamShare: setting.rangeStreamShare,
     })
     this.network = new Network({

@@ -1,15 +1,26 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
+import process from 'node:process'
 import { type EtcdPorts, EtcdProcess } from '../../src/dev/etcd-process.ts'
 import { CertificateAuthority, type KeyPair } from './certs.ts'
 import { reserveEtcdPorts } from './ports.ts'
 
-const localBinary = join(import.meta.dirname, '../../.cache/etcd/usr/bin/etcd')
+// biome-ignore lint/style/noProcessEnv: every suite runs with any etcd, and suites have flags of their own.
+const given = process.env['ETCD']
+const ownFolder = join(import.meta.dirname, '../../.cache/etcd/usr/bin')
 
-/** The etcd that tests run: the project's own copy when there is one, else the machine's. */
-export const etcdBinary: string = existsSync(localBinary) ? localBinary : 'etcd'
+/** The etcd that tests run: that of `ETCD`, else the project's own copy, else the machine's. */
+export const etcdBinary: string = given === undefined ? toolBinary('etcd') : resolve(given)
+export const etcdctlBinary: string = toolBinary('etcdctl')
+export const etcdutlBinary: string = toolBinary('etcdutl')
+
+/** A build of another etcd may lack the tools; those of the project's copy work with it as well. */
+function toolBinary(name: string): string {
+  const folders = given === undefined ? [ownFolder] : [dirname(resolve(given)), ownFolder]
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path)) ?? name
+}
 
 export interface EtcdOptions {
   /** Uses TLS; clients then need `tls` of the cluster. */

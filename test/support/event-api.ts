@@ -14,6 +14,7 @@ import { RetentionPolicy } from '../../src/retention/policy.ts'
 import type { EtcdAvailability } from '../../src/storage/etcd/etcd-availability.ts'
 import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
 import type { QuotaAlarm } from '../../src/storage/etcd/quota-alarm.ts'
+import { uidOf } from '../../src/storage/namespace-form.ts'
 import { revisionOf } from '../../src/storage/resource-version.ts'
 import { CachedEventStorage } from './cached-event-storage.ts'
 import { startEtcd } from './etcd.ts'
@@ -195,7 +196,7 @@ export class EventApiUnderTest implements AsyncDisposable {
       const name = `e-${String(index).padStart(6, '0')}`
       const made = makeEvent(namespace, name, fieldsOf(index))
       const { kind: _kind, apiVersion: _version, metadata: sent, ...event } = made
-      const uid = '5b1f2f5e-6f0b-4e0e-9d3c-0a6f1f3a9b11'
+      const uid = uidOf(`${namespace}/${name}`)
       const metadata = { ...sent, uid, creationTimestamp: '2026-01-01T00:00:00Z' }
       // Members have their stored order: the metadata comes first.
       const body = Buffer.from(JSON.stringify({ metadata, ...event }))

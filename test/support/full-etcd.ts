@@ -1,15 +1,11 @@
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { type EtcdClient, prefixEnd } from '../../src/etcd/client.ts'
 import { EtcdError } from '../../src/etcd/errors.ts'
-import { type EtcdCluster, startEtcdCluster } from './etcd.ts'
+import { type EtcdCluster, etcdctlBinary, startEtcdCluster } from './etcd.ts'
 
 const quotaBytes = 4 * 1024 * 1024
 const junk = Buffer.from('/junk/')
-const localBinary = join(import.meta.dirname, '../../.cache/etcd/usr/bin/etcdctl')
-const binary = existsSync(localBinary) ? localBinary : 'etcdctl'
 const run = promisify(execFile)
 
 /** A cluster with a small quota. */
@@ -20,7 +16,7 @@ export function startSmallEtcd(size = 1): Promise<EtcdCluster> {
 /** Runs a command of an operator, with the endpoints set; resolves to its output. */
 export async function etcdctl(etcd: EtcdCluster, command: string): Promise<string> {
   const endpoints = `--endpoints=${etcd.endpoints.join(',')}`
-  const { stdout } = await run(binary, [endpoints, ...command.split(' ')])
+  const { stdout } = await run(etcdctlBinary, [endpoints, ...command.split(' ')])
   return stdout
 }
 

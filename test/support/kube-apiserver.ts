@@ -12,14 +12,14 @@ import { CertificateAuthority } from './certs.ts'
 import { type EtcdCluster, startEtcd } from './etcd.ts'
 import { reservePort } from './ports.ts'
 
-/** The path of a kube-apiserver binary, version 1.36; '' when the variable is not set. */
+/** The path of a kube-apiserver binary, version 1.37; '' when the variable is not set. */
 // biome-ignore lint/style/noProcessEnv: where a program is that this project does not bring along.
 export const kubeApiserverBinary: string = process.env['KUBE_APISERVER'] ?? ''
 
 /** A value for the option `skip` of a test: false when there is a binary. */
 export const withoutKubeApiserver: string | false =
   kubeApiserverBinary === '' &&
-  'did NOT run: set KUBE_APISERVER to the path of a kube-apiserver binary, version 1.36'
+  'did NOT run: set KUBE_APISERVER to the path of a kube-apiserver binary, version 1.37'
 
 /** The token of a user in the group system:masters. */
 export const KUBE_ADMIN_TOKEN = 'kube-admin'

@@ -66,7 +66,7 @@ function typeOf(kind: string, apiVersion: string): StructType {
 }
 
 /** managedFields: here they begin with the first apply, and have their own suite. */
-function withoutManagedFields(tree: Json): Json {
+export function withoutManagedFields(tree: Json): Json {
   if (Array.isArray(tree)) return tree.map(withoutManagedFields)
   if (!isObject(tree)) return tree
   const members = Object.entries(tree).filter(([name]) => name !== 'managedFields')

@@ -5,6 +5,7 @@ export interface WireEvent {
   readonly metadata: {
     readonly name: string
     readonly namespace: string
+    readonly uid?: string
     readonly resourceVersion?: string
     readonly labels?: Readonly<Record<string, string>>
     readonly annotations?: Readonly<Record<string, string>>
@@ -19,6 +20,7 @@ export interface WireList {
     readonly resourceVersion: string
     readonly continue?: string
     readonly remainingItemCount?: number
+    readonly shardInfo?: { readonly selector: string }
   }
   readonly items: readonly WireEvent[]
 }

@@ -18,6 +18,7 @@ import {
 import { registerAuditMetrics } from '../../src/server/metrics/audit.ts'
 import {
   consistentReadObserver,
+  loadObserver,
   registerCacheMetrics,
   registerRunCacheMetrics,
 } from '../../src/server/metrics/cache.ts'
@@ -134,6 +135,7 @@ const TOPICS: readonly TopicSource[] = [
       registerCacheMetrics(unread(), registry, GROUP)
       registerRunCacheMetrics(unread(), registry)
       consistentReadObserver(registry, GROUP)
+      loadObserver(registry, GROUP)
       openRunQueue(registry)
     }),
   },

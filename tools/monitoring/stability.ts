@@ -3,7 +3,7 @@
 /** A level of Kubernetes; `own` is what neither Kubernetes nor Prometheus has defined. */
 export type Stability = 'stable' | 'beta' | 'alpha' | 'own'
 
-/** The levels that Kubernetes 1.36 gives its metrics; those that are not here are alpha. */
+/** The levels that Kubernetes 1.37 gives its metrics; those that are not here are alpha. */
 const KUBERNETES: Readonly<Record<string, Stability>> = {
   apiserver_current_inflight_requests: 'stable',
   apiserver_flowcontrol_rejected_requests_total: 'beta',

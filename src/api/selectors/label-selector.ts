@@ -45,7 +45,7 @@ export function parseLabelSelector(text: string): LabelSelector {
 }
 
 /** Throws a 400 for a selector that is too long. */
-export function checkSelectorBytes(text: string, kind: 'label' | 'field'): void {
+export function checkSelectorBytes(text: string, kind: 'label' | 'field' | 'shard'): void {
   if (text.length * 3 <= SELECTOR_BYTES_MAX || Buffer.byteLength(text) <= SELECTOR_BYTES_MAX) return
   throw badRequest(`a ${kind} selector has at most ${SELECTOR_BYTES_MAX} bytes`)
 }

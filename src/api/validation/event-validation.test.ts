@@ -194,9 +194,8 @@ const created: readonly Row[] = [
     'eventTime: Required value',
   ],
   [
-    'an invalid namespace is reported by two rules',
+    'an invalid namespace is reported once',
     eventWith({}, { namespace: 'Bad_NS' }),
-    `namespace: Invalid value: "Bad_NS": ${SUBDOMAIN}`,
     `metadata.namespace: Invalid value: "Bad_NS": ${LABEL}`,
   ],
   [
@@ -269,9 +268,8 @@ const updated: readonly Row[] = [
     'action: Invalid value: "Other": field is immutable',
   ],
   [
-    'reason is immutable, and reported twice',
+    'reason is immutable',
     changed({ reason: 'Other' }),
-    'reason: Invalid value: "Other": field is immutable',
     'reason: Invalid value: "Other": field is immutable',
   ],
   [
@@ -346,14 +344,14 @@ const updated: readonly Row[] = [
     'reportingController: Invalid value: "": field is immutable',
   ],
   [
-    'an invalid label is reported three times',
+    'an invalid label is reported once',
     changed({}, { labels: { 'bad!': 'label' } }),
-    ...Array<string>(3).fill(`metadata.labels: Invalid value: "bad!": ${NAME_PART}`),
+    `metadata.labels: Invalid value: "bad!": ${NAME_PART}`,
   ],
   [
-    'a changed UID is reported twice',
+    'a changed UID is reported once',
     changed({}, { uid: 'v' }),
-    ...Array<string>(2).fill('metadata.uid: Invalid value: "v": field is immutable'),
+    'metadata.uid: Invalid value: "v": field is immutable',
   ],
   [
     'a generateName must be a valid path segment',
@@ -396,7 +394,9 @@ test('updateProblems: an empty structure is the same as an unset one, except for
 })
 
 test('createProblems: a hundred thousand invalid labels make an error of bounded size', () => {
-  const labels = Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`!${at}`, '!']))
+  const labels = Object.fromEntries(
+    Array.from({ length: 100_000 }, (_, at) => [`!${at}`, `?${at}`]),
+  )
   assert.equal(createProblems(eventWith({}, { labels })).length, 100)
   assert.equal(updateProblems(eventWith({}, { labels }), stored).length, 100)
 })

@@ -6,19 +6,8 @@ import {
   invalidText,
   requiredField,
 } from './field-error.ts'
-import {
-  checkCarried,
-  checkFinalizersQualified,
-  checkMeta,
-  checkMetaUpdate,
-} from './meta-validation.ts'
-import {
-  exceedsBytes,
-  pathSegmentNames,
-  qualifiedNameProblems,
-  subdomainNames,
-  subdomainProblems,
-} from './names.ts'
+import { checkFinalizersQualified, checkMeta, checkMetaUpdate } from './meta-validation.ts'
+import { exceedsBytes, pathSegmentNames, qualifiedNameProblems, subdomainNames } from './names.ts'
 import { Problems, truncatedJson } from './problems.ts'
 
 export const EVENT_TYPES = ['Normal', 'Warning'] as const
@@ -31,10 +20,8 @@ const SERIES_COUNT_MIN = 2
 /** Returns the problems of a new event. The server has already set its name and namespace. */
 export function createProblems(event: Event): readonly FieldError[] {
   const problems = new Problems()
-  const carried = new Problems()
-  checkCarried(carried, event.metadata)
   checkCommon(problems, event)
-  checkMeta(problems, event.metadata, { names: subdomainNames, carried })
+  checkMeta(problems, event.metadata, subdomainNames)
   checkFinalizersQualified(problems, event.metadata)
   checkSeries(problems, event.series)
   if (event.eventTime === undefined) problems.add(requiredField('eventTime'))
@@ -46,11 +33,9 @@ export function createProblems(event: Event): readonly FieldError[] {
 /** Returns the problems of a new event in core/v1, where a name need only be a path segment. */
 export function coreCreateProblems(event: Event): readonly FieldError[] {
   const problems = new Problems()
-  const carried = new Problems()
   checkCommon(problems, event)
   if (problems.list().length > 0) return problems.list()
-  checkCarried(carried, event.metadata)
-  checkMeta(problems, event.metadata, { names: pathSegmentNames, carried })
+  checkMeta(problems, event.metadata, pathSegmentNames)
   return problems.list()
 }
 
@@ -58,29 +43,19 @@ export function coreCreateProblems(event: Event): readonly FieldError[] {
 export function coreUpdateProblems(event: Event, old: Event): readonly FieldError[] {
   const meta = event.metadata
   const problems = new Problems()
-  const carried = new Problems()
-  checkCarried(carried, meta)
-  checkMeta(problems, meta, { names: pathSegmentNames, carried })
-  checkMetaUpdate(problems, { meta, old: old.metadata, carried })
+  checkMeta(problems, meta, pathSegmentNames)
+  checkMetaUpdate(problems, meta, old.metadata)
   checkCommon(problems, event)
   return problems.list()
 }
 
-/**
- * Returns the problems of an event that replaces `old`. Only metadata and series may change. Some
- * problems are reported two or three times, because Kubernetes does so.
- */
+/** Returns the problems of an event that replaces `old`. Only metadata and series may change. */
 export function updateProblems(event: Event, old: Event): readonly FieldError[] {
   const meta = event.metadata
   const problems = new Problems()
-  const carried = new Problems()
-  const metaUpdate = new Problems()
-  checkCarried(carried, meta)
-  checkMetaUpdate(metaUpdate, { meta, old: old.metadata, carried })
-  checkMeta(problems, meta, { names: pathSegmentNames, carried })
-  problems.addAll(metaUpdate.list())
+  checkMeta(problems, meta, pathSegmentNames)
+  checkMetaUpdate(problems, meta, old.metadata)
   checkCommon(problems, event)
-  problems.addAll(metaUpdate.list())
   checkFinalizersQualified(problems, meta)
   if (!isSameSeries(event.series, old.series)) checkSeries(problems, event.series)
   checkUnchanged(problems, event, old)
@@ -106,7 +81,6 @@ function checkCommon(problems: Problems, event: Event): void {
     const { note = '' } = event
     if (exceedsBytes(note, NOTE_BYTES_MAX)) problems.add(tooLong('note', NOTE_BYTES_MAX))
   }
-  problems.addInvalid('namespace', namespace, subdomainProblems(namespace))
 }
 
 /** Events about cluster-scoped objects belong in `default` or, with an eventTime, `kube-system`. */
@@ -153,10 +127,7 @@ function checkDeprecatedUnset(problems: Problems, event: Event): void {
   if (component !== '' || host !== '') mustBeUnset('deprecatedSource')
 }
 
-/**
- * All fields except metadata and series are immutable. `reason` is reported twice, as in
- * Kubernetes.
- */
+/** All fields except metadata and series are immutable. */
 function checkUnchanged(problems: Problems, event: Event, old: Event): void {
   const addImmutable = (field: string, shown: string): void =>
     problems.add(invalidField(field, shown, 'field is immutable'))
@@ -180,7 +151,6 @@ function checkUnchanged(problems: Problems, event: Event, old: Event): void {
   if ((event.deprecatedCount ?? 0) !== (old.deprecatedCount ?? 0)) {
     addImmutable('deprecatedCount', String(event.deprecatedCount ?? 0))
   }
-  checkText('reason')
   checkText('type')
   checkTime('eventTime')
   checkText('action')

@@ -30,49 +30,34 @@ const STANDARD_FINALIZERS: ReadonlySet<string> = new Set([
 ])
 const IMMUTABLE = 'field is immutable'
 
-/**
- * Validates the metadata of any namespaced object. `carried` contains the problems from
- * `checkCarried`, which an update reports more than once but computes only once.
- */
-export function checkMeta(
-  problems: Problems,
-  meta: ObjectMeta,
-  rules: { readonly names: NameRule; readonly carried: Problems },
-): void {
-  const { name = '', generateName = '', namespace = '', generation = 0 } = meta
+/** Validates the metadata of any namespaced object. */
+export function checkMeta(problems: Problems, meta: ObjectMeta, names: NameRule): void {
+  const { name = '', generateName = '', namespace = '' } = meta
   if (generateName !== '') {
-    const details = rules.names.prefix(generateName)
+    const details = names.prefix(generateName)
     problems.addInvalid('metadata.generateName', generateName, details)
   }
   if (name === '') {
     problems.add(requiredField('metadata.name', 'name or generateName is required'))
-  } else problems.addInvalid('metadata.name', name, rules.names.name(name))
+  } else problems.addInvalid('metadata.name', name, names.name(name))
   if (namespace === '') problems.add(requiredField('metadata.namespace'))
   else problems.addInvalid('metadata.namespace', namespace, labelProblems(namespace))
+  const { generation = 0 } = meta
   if (generation < 0) {
     const detail = 'must be greater than or equal to 0'
     problems.add(invalidField('metadata.generation', String(generation), detail))
   }
-  problems.addAll(rules.carried.list())
-  if (meta.finalizers !== undefined) checkFinalizers(problems, meta.finalizers)
-}
-
-/** Validates the metadata that clients set freely: labels, annotations, owners. */
-export function checkCarried(problems: Problems, meta: ObjectMeta): void {
   if (meta.labels !== undefined) checkLabels(problems, meta.labels)
   if (meta.annotations !== undefined) checkAnnotations(problems, meta.annotations)
   if (meta.ownerReferences !== undefined) checkOwnerReferences(problems, meta.ownerReferences)
+  if (meta.finalizers !== undefined) checkFinalizers(problems, meta.finalizers)
 }
 
 /**
  * Checks that immutable metadata is unchanged, after the server has set what clients may omit, such
- * as the UID. Then reports the problems from `checkCarried`.
+ * as the UID.
  */
-export function checkMetaUpdate(
-  problems: Problems,
-  change: { readonly meta: ObjectMeta; readonly old: ObjectMeta; readonly carried: Problems },
-): void {
-  const { meta, old, carried } = change
+export function checkMetaUpdate(problems: Problems, meta: ObjectMeta, old: ObjectMeta): void {
   if (old.deletionTimestamp !== undefined) checkNoNewFinalizers(problems, meta, old)
   if ((meta.generation ?? 0) < (old.generation ?? 0)) {
     const shown = String(meta.generation ?? 0)
@@ -88,7 +73,6 @@ export function checkMetaUpdate(
     const shown = truncatedJson(meta[member] ?? null)
     problems.add(invalidField(`metadata.${member}`, shown, IMMUTABLE))
   }
-  problems.addAll(carried.list())
 }
 
 /** A finalizer without a domain must be a standard one. */

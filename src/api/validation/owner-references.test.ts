@@ -16,7 +16,6 @@ const apiVersions: readonly (readonly [string, boolean])[] = [
   ['v1', true],
   ['apps/v1', true],
   ['/v1', true],
-  ['', false],
   ['/', false],
   ['apps/', false],
   ['a/b/c', false],
@@ -25,23 +24,23 @@ const apiVersions: readonly (readonly [string, boolean])[] = [
 for (const [apiVersion, isValid] of apiVersions) {
   const verdict = isValid ? 'contains a version' : 'contains no version'
   test(`checkOwnerReferences: ${JSON.stringify(apiVersion)} ${verdict}`, () => {
-    const problem = `metadata.ownerReferences.apiVersion: Invalid value: "${apiVersion}": version must not be empty`
-    assert.deepEqual(problemsOf({ ...pod, apiVersion }), isValid ? [] : [problem])
+    const problem = `metadata.ownerReferences[1].apiVersion: Invalid value: "${apiVersion}": must be <group>/<version> or <version>`
+    assert.deepEqual(problemsOf(pod, { ...pod, apiVersion }), isValid ? [] : [problem])
   })
 }
 
 test('checkOwnerReferences requires every name', () => {
   assert.deepEqual(problemsOf({}), [
-    'metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty',
-    'metadata.ownerReferences.kind: Invalid value: "": must not be empty',
-    'metadata.ownerReferences.name: Invalid value: "": must not be empty',
-    'metadata.ownerReferences.uid: Invalid value: "": must not be empty',
+    'metadata.ownerReferences[0].apiVersion: Required value: must not be empty',
+    'metadata.ownerReferences[0].kind: Required value: must not be empty',
+    'metadata.ownerReferences[0].name: Required value: must not be empty',
+    'metadata.ownerReferences[0].uid: Required value: must not be empty',
   ])
 })
 
 test('checkOwnerReferences rejects a core/v1 Event as an owner', () => {
   assert.deepEqual(problemsOf({ uid: 'u1', name: 'p', kind: 'Event', apiVersion: 'v1' }), [
-    'metadata.ownerReferences: Invalid value: {"apiVersion":"v1","kind":"Event","name":"p","uid":"u1"}: /v1, Kind=Event is disallowed from being an owner',
+    'metadata.ownerReferences[0]: Invalid value: {"apiVersion":"v1","kind":"Event","name":"p","uid":"u1"}: /v1, Kind=Event is disallowed from being an owner',
   ])
   assert.deepEqual(problemsOf({ ...pod, kind: 'Event', apiVersion: 'events.k8s.io/v1' }), [])
 })

@@ -1,5 +1,11 @@
 import type { ObjectMeta, OwnerReference } from '../event.ts'
-import { cutText, type FieldError, invalidField, invalidText } from './field-error.ts'
+import {
+  cutText,
+  type FieldError,
+  invalidField,
+  invalidText,
+  requiredField,
+} from './field-error.ts'
 import { type Problems, truncatedJson } from './problems.ts'
 
 const FIELD = 'metadata.ownerReferences'
@@ -15,9 +21,9 @@ export function checkOwnerReferences(
 ): void {
   let controller: OwnerReference | undefined
   let shown: string | undefined
-  for (const reference of references) {
+  for (const [at, reference] of references.entries()) {
     if (problems.full) return
-    checkOwnerReference(problems, reference)
+    checkOwnerReference(problems, `${FIELD}[${at}]`, reference)
     if (reference.controller !== true) continue
     if (controller === undefined) controller = reference
     else {
@@ -57,17 +63,19 @@ export function dedupOwnerReferences(
   }
 }
 
-function checkOwnerReference(problems: Problems, reference: OwnerReference): void {
+function checkOwnerReference(problems: Problems, field: string, reference: OwnerReference): void {
   const { apiVersion = '', kind = '', name = '', uid = '' } = reference
-  if (!hasVersion(apiVersion)) {
-    problems.add(invalidText(`${FIELD}.apiVersion`, apiVersion, 'version must not be empty'))
+  if (apiVersion === '') problems.add(requiredField(`${field}.apiVersion`, 'must not be empty'))
+  else if (!hasVersion(apiVersion)) {
+    const detail = 'must be <group>/<version> or <version>'
+    problems.add(invalidText(`${field}.apiVersion`, apiVersion, detail))
   }
-  if (kind === '') problems.add(invalidText(`${FIELD}.kind`, kind, 'must not be empty'))
-  if (name === '') problems.add(invalidText(`${FIELD}.name`, name, 'must not be empty'))
-  if (uid === '') problems.add(invalidText(`${FIELD}.uid`, uid, 'must not be empty'))
+  if (kind === '') problems.add(requiredField(`${field}.kind`, 'must not be empty'))
+  if (name === '') problems.add(requiredField(`${field}.name`, 'must not be empty'))
+  if (uid === '') problems.add(requiredField(`${field}.uid`, 'must not be empty'))
   if (kind === 'Event' && (apiVersion === 'v1' || apiVersion === '/v1')) {
     const detail = '/v1, Kind=Event is disallowed from being an owner'
-    problems.add(invalidField(FIELD, truncatedJson(encodable(reference)), detail))
+    problems.add(invalidField(field, truncatedJson(encodable(reference)), detail))
   }
 }
 

@@ -9,17 +9,15 @@ test('Problems is empty at first', () => {
   assert.equal(problems.full, false)
 })
 
-test('Problems preserves order and duplicates', () => {
+test('Problems preserves order, and has each problem once', () => {
   const problems = new Problems()
-  problems.add(requiredField('b'))
-  problems.addAll([requiredField('a'), requiredField('b')])
+  for (const field of ['b', 'a', 'b']) problems.add(requiredField(field))
   problems.addInvalid('c', 'x"', ['one', 'two'])
   assert.deepEqual(
     problems.list().map(({ field, body }) => `${field}: ${body}`),
     [
       'b: Required value',
       'a: Required value',
-      'b: Required value',
       'c: Invalid value: "x\\"": one',
       'c: Invalid value: "x\\"": two',
     ],
@@ -30,7 +28,7 @@ test('Problems accepts at most a hundred', () => {
   const problems = new Problems()
   for (let at = 0; at < 99; at++) problems.add(requiredField(`field${at}`))
   assert.equal(problems.full, false)
-  problems.addAll([requiredField('last'), requiredField('one too many')])
+  for (const field of ['last', 'one too many']) problems.add(requiredField(field))
   assert.equal(problems.full, true)
   assert.equal(problems.list().length, 100)
   assert.equal(problems.list().at(-1)?.field, 'last')
@@ -38,8 +36,15 @@ test('Problems accepts at most a hundred', () => {
 
 test('Problems accepts fewer when they are long', () => {
   const problems = new Problems()
-  for (let at = 0; at < 100; at++) problems.addInvalid('field', 'x'.repeat(5000), ['is long'])
+  for (let at = 10; at < 99; at++) problems.addInvalid(`field${at}`, 'x'.repeat(5000), ['is long'])
   assert.equal(problems.list().length, 16)
+})
+
+test('Problems is full after a hundred repetitions', () => {
+  const problems = new Problems()
+  for (let at = 0; at < 100; at++) problems.add(requiredField('field'))
+  assert.equal(problems.full, true)
+  assert.equal(problems.list().length, 1)
 })
 
 test('truncatedJson escapes the same characters as Go', () => {

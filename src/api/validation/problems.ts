@@ -5,27 +5,28 @@ const PROBLEMS_MAX = 100
 const CHARACTERS_MAX = 64 * 1024
 
 /**
- * Collects the problems of an object. A request can have hundreds of thousands, so the number is
- * limited: further problems are dropped, and a loop may stop when the collection is `full`.
+ * Collects the problems of an object, each once. A request can have hundreds of thousands, so the
+ * number is limited: further problems are dropped, and a loop may stop when the collection is
+ * `full`. Repeated problems count, too, since finding them costs as much.
  */
 export class Problems {
   #found: FieldError[] | undefined
+  #reported = 0
   #characters = 0
 
   get full(): boolean {
-    if (this.#found === undefined) return false
-    return this.#found.length >= PROBLEMS_MAX || this.#characters >= CHARACTERS_MAX
+    return this.#reported >= PROBLEMS_MAX || this.#characters >= CHARACTERS_MAX
   }
 
   add(problem: FieldError): void {
     if (this.full) return
+    const { field, body } = problem
+    this.#reported += 1
+    this.#characters += field.length + body.length
     this.#found ??= []
-    this.#found.push(problem)
-    this.#characters += problem.field.length + problem.body.length
-  }
-
-  addAll(problems: readonly FieldError[]): void {
-    for (const problem of problems) this.add(problem)
+    if (!this.#found.some((found) => found.field === field && found.body === body)) {
+      this.#found.push(problem)
+    }
   }
 
   /** Adds a problem for each of the messages about the value. */

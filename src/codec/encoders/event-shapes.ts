@@ -47,11 +47,13 @@ export interface ListMeta {
   /** Where the next page begins; undefined on the last one. */
   readonly continue?: string | undefined
   readonly remainingItemCount?: number | undefined
+  /** Set when the list is one shard of the collection. */
+  readonly shardInfo?: { readonly selector: string } | undefined
 }
 
 export function listMetaText(meta: ListMeta): string {
-  const { resourceVersion, continue: next, remainingItemCount } = meta
-  return JSON.stringify({ resourceVersion, continue: next, remainingItemCount })
+  const { resourceVersion, continue: next, remainingItemCount, shardInfo } = meta
+  return JSON.stringify({ resourceVersion, continue: next, remainingItemCount, shardInfo })
 }
 
 export interface EventShape {

@@ -72,6 +72,12 @@ const LIST: readonly Parameter[] = [
   query('resourceVersion', 'string', 'Version of the requested state. A watch starts after it.'),
   query('resourceVersionMatch', 'string', 'How resourceVersion applies: Exact or NotOlderThan.'),
   query('sendInitialEvents', 'boolean', 'A watch starts with the existing events.'),
+  query(
+    'shardSelector',
+    'string',
+    'Only events whose hash is in a range, such as ' +
+      "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000').",
+  ),
   query('timeoutSeconds', 'integer', 'Time limit of the request in seconds.'),
 ]
 const WATCH: Parameter = query('watch', 'boolean', 'Keep the response open and send every change.')
@@ -87,7 +93,7 @@ const DELETE: readonly Parameter[] = [
   query(
     'ignoreStoreReadErrorWithClusterBreakingPotential',
     'boolean',
-    'Delete an event that cannot be read. Accepted, without effect here.',
+    'Delete an event that cannot be read, and only such an event.',
   ),
   query('orphanDependents', 'boolean', 'Deprecated: use propagationPolicy.'),
   query('propagationPolicy', 'string', 'Handling of dependents: Orphan, Background or Foreground.'),

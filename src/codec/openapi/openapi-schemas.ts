@@ -25,6 +25,7 @@ const META_DESCRIPTIONS: Readonly<Record<string, string>> = {
   OwnerReference: 'An object in the same namespace that owns this one.',
   ManagedFieldsEntry: 'The fields that one client manages, and when it last changed them.',
   ListMeta: 'The version of a list, and the token for its next page.',
+  ShardInfo: 'The shard that a list contains.',
   Status: 'The result of a request.',
   StatusDetails: 'The object and the errors that a status refers to.',
   StatusCause: 'One of the errors of a request.',

@@ -7,7 +7,7 @@ import { openApiV2 } from './openapi.ts'
 import { eventsOpenApi } from './openapi-groups.ts'
 import { openApiV2Protobuf } from './openapi-v2-protobuf.ts'
 
-const document = openApiV2([eventsGroup('events.k8s.io'), coreGroup].map(eventsOpenApi), 'v1.36.0')
+const document = openApiV2([eventsGroup('events.k8s.io'), coreGroup].map(eventsOpenApi), 'v1.37.0')
 const bytes = openApiV2Protobuf(document)
 
 /** The bytes of each field with this number. */

@@ -10,8 +10,8 @@ const groups = [
   ...reviewsOpenApi,
   tidingsOpenApi,
 ]
-const v2 = openApiV2(groups, 'v1.36.0')
-const v3Documents = groups.map((group) => openApiV3(group, 'v1.36.0'))
+const v2 = openApiV2(groups, 'v1.37.0')
+const v3Documents = groups.map((group) => openApiV3(group, 'v1.37.0'))
 const [events, core, authentication, authorization] = v3Documents.map((document) =>
   at(document, 'components', 'schemas'),
 )
@@ -70,6 +70,7 @@ describe('OpenAPI documents', () => {
       `${META}.OwnerReference`,
       `${META}.Patch`,
       `${META}.Preconditions`,
+      `${META}.ShardInfo`,
       `${META}.Status`,
       `${META}.StatusCause`,
       `${META}.StatusDetails`,
@@ -260,7 +261,7 @@ describe('OpenAPI documents', () => {
   })
 
   test('another group has its own paths, ids and schema names', () => {
-    const document = openApiV3(eventsOpenApi(eventsGroup('events.example.dev')), 'v1.36.0')
+    const document = openApiV3(eventsOpenApi(eventsGroup('events.example.dev')), 'v1.37.0')
     at(document, 'components', 'schemas', 'dev.example.events.v1.Event')
     const path = '/apis/events.example.dev/v1/namespaces/{namespace}/events/{name}'
     const { operationId } = at(document, 'paths', path, 'get')

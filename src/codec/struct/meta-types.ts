@@ -1,6 +1,10 @@
 /** Schemas of the metadata and discovery documents, with their protobuf field numbers. */
 import { field, objectMetaType, StructType } from '../../api/schema.ts'
 
+const shardInfoType: StructType = new StructType('ShardInfo', [
+  field('selector', 1, 'string', 'The shard selector of the request, in its normal form.'),
+])
+
 export const listMetaType: StructType = new StructType('ListMeta', [
   field('selfLink', 1, 'string', 'Deprecated. Never set.'),
   field('resourceVersion', 2, 'string', 'Version of the state that the list was read from.'),
@@ -12,6 +16,7 @@ export const listMetaType: StructType = new StructType('ListMeta', [
     keepsZero: true,
     doc: 'Number of items after this page, if it is known.',
   },
+  field('shardInfo', 5, { struct: shardInfoType }, 'Set when the list is one shard of all items.'),
 ])
 
 const statusCauseType: StructType = new StructType('StatusCause', [
@@ -95,7 +100,7 @@ export const deleteOptionsType: StructType = new StructType('DeleteOptions', [
     number: 6,
     type: 'bool',
     keepsZero: true,
-    doc: 'Whether to delete an object that cannot be read. Accepted, without effect here.',
+    doc: 'Whether to delete an object that cannot be read, and only such an object.',
   },
 ])
 

@@ -9,7 +9,7 @@ import { openApiService } from './openapi.ts'
 
 const service = openApiService({
   groups: [eventsGroup('events.k8s.io'), coreGroup].map(eventsOpenApi),
-  release: 'v1.36.0',
+  release: 'v1.37.0',
 })
 const PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
 const PROTOBUF_V3 = PROTOBUF.replace('v2', 'v3')

@@ -174,7 +174,7 @@ describe('an apply', () => {
     const query = 'fieldManager=one&fieldValidation=Strict'
     const { code, message } = await api.refusal({ body, query })
     assert.equal(code, 400)
-    assert.equal(message, 'error strict decoding YAML: duplicate field "note"')
+    assert.equal(message, 'error strict decoding patch: duplicate field "note"')
   })
 
   const refused: readonly (readonly [
@@ -184,7 +184,7 @@ describe('an apply', () => {
     RegExp,
   ])[] = [
     ['it has no fieldManager', { body: whole, query: '' }, 422, /fieldManager: Required value/],
-    ['it cannot be decoded', { body: 'a: [' }, 400, /^error decoding YAML: /],
+    ['it cannot be decoded', { body: 'a: [' }, 400, /^error decoding patch: /],
     [
       'it is of another type',
       { body: { kind: 'Event' } },

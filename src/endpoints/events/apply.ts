@@ -28,7 +28,7 @@ export function applyEvent(api: EventApi): Endpoint<OneEvent> {
     const { fieldManager: manager, fieldValidation, isForced, isDryRun } = options
     const config = recordedNow(request.span, 'decode', () => readBody(body, group))
     if (fieldValidation === 'Strict' && config.problems.length > 0) {
-      throw badRequest(`error strict decoding YAML: ${config.problems.join(', ')}`)
+      throw badRequest(`error strict decoding patch: ${config.problems.join(', ')}`)
     }
     await yieldIfLong(body)
 
@@ -75,6 +75,6 @@ function readDocument(body: Buffer): ReturnType<typeof parseYaml> {
     return parseYaml(body.toString())
   } catch (error) {
     if (!(error instanceof YamlSyntaxError)) throw error
-    throw badRequest(`error decoding YAML: ${error.message}`, error)
+    throw badRequest(`error decoding patch: ${error.message}`, error)
   }
 }

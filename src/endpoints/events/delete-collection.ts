@@ -2,6 +2,7 @@ import type { Response } from '../../http/exchange.ts'
 import { laneOf } from '../../lib/run-queue.ts'
 import { recorded } from '../../lib/tracing/span.ts'
 import { detailsOf } from '../../registry/storage-errors.ts'
+import { readCollectionDeleteOptions } from '../request/delete-options.ts'
 import { listPlan } from '../request/list-plan.ts'
 import { negotiateList } from '../request/negotiate.ts'
 import { successResponse } from '../response/respond.ts'
@@ -21,7 +22,7 @@ export function deleteEvents(api: EventApi): Endpoint<EventCollection> {
   return async (request, target): Promise<Response> => {
     const representation = negotiateList(request)
     const query = listPlan(target, { nowMs: api.now() })
-    const deletion = await receiveDeleteOptions(request)
+    const deletion = await receiveDeleteOptions(request, readCollectionDeleteOptions)
     const signal = AbortSignal.timeout(requestTimeoutMs)
     const listing = await lister.list({
       ...query,

@@ -1,4 +1,5 @@
 import { decodeDeleteOptions } from '../../codec/delete-options.ts'
+import { attributesOf } from '../../gate/target.ts'
 import type { Request } from '../../http/exchange.ts'
 import { recorded } from '../../lib/tracing/span.ts'
 import { detailsOf } from '../../registry/storage-errors.ts'
@@ -14,9 +15,14 @@ import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
  * Responds with a Status, or with the event itself when finalizers prevent the delete.
  */
 export function deleteEvent({ registry, encoders }: EventApi): Endpoint<OneEvent> {
-  return async (request, { cluster, place: { namespace, name } }) => {
+  return async (request, target, caller) => {
+    const { cluster } = target
+    const { namespace, name } = target.place
     const representation = negotiateObject(request)
-    const options = await receiveDeleteOptions(request)
+    const options = await receiveDeleteOptions(request, readDeleteOptions)
+    if (options.onlyDamaged) {
+      await caller.authorize({ ...attributesOf(target), verb: 'unsafe-delete-ignore-read-errors' })
+    }
     const deleted = await recorded(request.span, 'registry delete', (span) =>
       registry.delete({ cluster, namespace, name }, { ...options, span }),
     )
@@ -31,8 +37,11 @@ export function deleteEvent({ registry, encoders }: EventApi): Endpoint<OneEvent
 }
 
 /** Reads the options from the body if there is one, otherwise from the query. */
-export async function receiveDeleteOptions(request: Request): Promise<DeleteOptions> {
+export async function receiveDeleteOptions(
+  request: Request,
+  read: typeof readDeleteOptions,
+): Promise<DeleteOptions> {
   const body = await receiveBytes(request)
-  if (body.length === 0) return readDeleteOptions(request.query, undefined)
-  return readDeleteOptions(request.query, decodeDeleteOptions(body, bodyMediaType(request)))
+  if (body.length === 0) return read(request.query, undefined)
+  return read(request.query, decodeDeleteOptions(body, bodyMediaType(request)))
 }

@@ -56,8 +56,9 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
       await entered
       signal.throwIfAborted()
     }
+    const { shardSelector } = plan
     return recordedNow(request.span, 'encode', () =>
-      listResponse(encoder, listing, { runCache, warning, headers, lane, signal }),
+      listResponse(encoder, listing, { runCache, warning, headers, shardSelector, lane, signal }),
     )
   }
 }
@@ -109,6 +110,7 @@ export interface ListResponseOptions extends InLane {
   readonly runCache: EncodedRunCache
   readonly warning: string | undefined
   readonly headers?: Response['headers'] | undefined
+  readonly shardSelector?: string | undefined
 }
 
 export function listResponse(
@@ -116,12 +118,13 @@ export function listResponse(
   listing: EventListing,
   options: ListResponseOptions,
 ): Response {
+  const { warning, shardSelector } = options
   const meta: ListMeta = {
     resourceVersion: formatVersion(listing.version),
     continue: listing.continueToken,
     remainingItemCount: listing.remainingItemCount,
+    shardInfo: shardSelector === undefined ? undefined : { selector: shardSelector },
   }
-  const { warning } = options
   const headers = {
     'content-type': encoder.contentType,
     ...(warning && { warning }),

@@ -50,6 +50,7 @@ interface Sent {
   readonly query?: string
   /** Anything but a string is sent as JSON. */
   readonly body: unknown
+  readonly writes?: Partial<EventWrites>
 }
 
 interface Received {
@@ -62,12 +63,13 @@ const MERGE = 'application/merge-patch+json'
 const JSON_PATCH = 'application/json-patch+json'
 const STRATEGIC = 'application/strategic-merge-patch+json'
 
-async function send({ method = 'PATCH', type = MERGE, query = '', body }: Sent): Promise<Received> {
+async function send(sent: Sent): Promise<Received> {
+  const { method = 'PATCH', type = MERGE, query = '', body, writes = storage } = sent
   const collection = '/apis/events.k8s.io/v1/namespaces/n/events'
   const path = method === 'POST' ? collection : `${collection}/e`
   const service = eventsService({
     storage: {} as ReadStorage,
-    writes: storage as EventWrites,
+    writes: writes as EventWrites,
     group: eventsGroup('events.k8s.io'),
   })
   const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }
@@ -248,6 +250,25 @@ describe('too many values', () => {
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       const type = method === 'PATCH' ? MERGE : 'application/json'
       assert.equal((await send({ method, type, body })).status, 400, method)
+    }
+  })
+})
+
+describe('a patch of a missing event', () => {
+  const missing = {
+    update: async (_: EventKey, change: Change) => {
+      change(undefined)
+      throw new Error('a patch creates no event')
+    },
+  }
+
+  test('a body that is not JSON is a 400, and any other patch a 404', async () => {
+    for (const type of [MERGE, JSON_PATCH, STRATEGIC]) {
+      const refused = await send({ type, body: '[{', writes: missing })
+      assert.equal(refused.status, 400, refused.message)
+      assert.match(refused.message, /^error decoding patch: /)
+      const senseless = await send({ type, body: '"x"', writes: missing })
+      assert.equal(senseless.status, 404, senseless.message)
     }
   })
 })

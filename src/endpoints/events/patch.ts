@@ -53,13 +53,12 @@ export function patchEvent(api: EventApi): Endpoint<OneEvent> {
     const { fieldValidation, isDryRun, fieldManager } = readPatchOptions(request.query, {
       isApply: false,
     })
-    const patch = await recorded(request.span, 'decode', () => deferredPatch(body, format))
+    const patch = await recorded(request.span, 'decode', () => readPatch(body, format))
     let warnings: readonly string[] = []
     const change = (current: CurrentEvent): Event => {
-      const read = patch()
       // Set before the patch is applied: if that fails, a duplicate field may be the reason.
-      warnings = fieldValidation === 'Warn' ? read.problems : []
-      const sent = patched(current, read, { group, view, fieldValidation })
+      warnings = fieldValidation === 'Warn' ? patch.problems : []
+      const sent = patched(current, patch, { group, view, fieldValidation })
       ;({ warnings } = sent)
       checkName(sent.event, name)
       return placedIn(namespace, sent.event)
@@ -84,30 +83,17 @@ interface Patch {
 }
 
 /**
- * Reads a patch once for all attempts. Throws its error only when the patch is used, since the 404
- * of a missing event comes first.
+ * Reads a patch once for all attempts. Throws for invalid JSON; a patch that makes no sense fails
+ * when it is applied, since the 404 of a missing event comes first.
  */
-async function deferredPatch(
-  body: Buffer,
-  format: Exclude<PatchFormat, 'apply'>,
-): Promise<() => Patch> {
-  try {
-    const patch = await readPatch(body, format)
-    await yieldIfLong(body)
-    return () => patch
-  } catch (error) {
-    return () => {
-      throw error
-    }
-  }
-}
-
 async function readPatch(body: Buffer, format: Exclude<PatchFormat, 'apply'>): Promise<Patch> {
   const parsed = parsedPatch(body, format)
   await yieldIfLong(body)
   const repeated = duplicateFields(parsed)
   try {
-    return patchOf(format, parsed.value, repeated)
+    const patch = patchOf(format, parsed.value, repeated)
+    await yieldIfLong(body)
+    return patch
   } catch (error) {
     const problems = operationProblems(repeated, [])
     return { apply: () => rethrown(error), problems }

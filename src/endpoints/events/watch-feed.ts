@@ -3,10 +3,12 @@ import type { AccessCheck } from '../../gate/access-checks.ts'
 import { AbortListener } from '../../lib/abort.ts'
 import { type Pull, Pulled } from '../../lib/pull.ts'
 import type { Lane } from '../../lib/run-queue.ts'
+import type { PieceSize } from '../../registry/read/list-cursor.ts'
 import { watchFailure } from '../../registry/read/transitions.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { PulledWatch } from '../../storage/storage.ts'
 import type { WatchPlan } from '../request/list-plan.ts'
+import type { WatchGzip } from '../response/watch-gzip.ts'
 import type { ReadApi } from './event-api.ts'
 import type { WatchFrameWriter } from './watch-frame-writer.ts'
 
@@ -14,10 +16,14 @@ import type { WatchFrameWriter } from './watch-frame-writer.ts'
 const bookmarkEveryMs = 60_000
 /** Initial events read at a time. They stay in memory while the client does not read. */
 const initialItems = 20
+/** The same for a watch that compresses them, which takes more of them for the same bytes. */
+const gzippedPiece: PieceSize = { pieceItems: 50, pieceBytes: 64 * 1024 }
 
 export interface FeedOptions {
   readonly plan: WatchPlan
   readonly writer: WatchFrameWriter
+  /** Set when the body is gzipped. */
+  readonly gzip?: WatchGzip | undefined
   /** Cancels the watch. */
   readonly request: AbortSignal
   /** Called periodically to check that this user may still watch. */
@@ -93,9 +99,16 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
 
   take(wake: () => void): Buffer | undefined {
     if (this.isOver) return undefined
+    const piece = this.#takeOrFail(wake)
+    const { gzip } = this.#options
+    if (gzip === undefined || !this.isOver) return piece
+    return Buffer.concat([...(piece === undefined ? [] : [piece]), gzip.end()])
+  }
+
+  #takeOrFail(wake: () => void): Buffer | undefined {
     if (this.#refusal !== undefined) {
       this.stop()
-      return this.#options.writer.error(this.#refusal)
+      return this.#coded(this.#options.writer.error(this.#refusal))
     }
     try {
       return this.#take(wake)
@@ -171,14 +184,17 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
 
   async *#initialFrames(signal: AbortSignal): AsyncGenerator<Buffer, Version> {
     const { lister, storage } = this.#api
-    const { plan, writer, lane } = this.#options
+    const { plan, writer, gzip, lane } = this.#options
     if (plan.initial === undefined) return plan.from ?? (await storage.currentVersion({ signal }))
-    const listing = await lister.list({ ...plan.initial, pieceItems: initialItems, signal, lane })
+    const size = gzip === undefined ? { pieceItems: initialItems } : gzippedPiece
+    const listing = await lister.list({ ...plan.initial, ...size, signal, lane })
     for await (const events of listing.open()) {
       await lane.next(signal)
-      yield* writer.initialFrames(events)
+      const frames = writer.initialFrames(events)
+      if (gzip === undefined) yield* frames
+      else yield await gzip.list(Buffer.concat([...frames]))
     }
-    if (plan.hasInitialBookmark) yield writer.bookmark(listing.version, true)
+    if (plan.hasInitialBookmark) yield this.#coded(writer.bookmark(listing.version, true))
     return listing.version
   }
 
@@ -200,7 +216,7 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
   #takeChange(state: ChangesState, wake: () => void): Buffer | undefined {
     for (;;) {
       const frame = this.#nextFrame(state)
-      if (frame !== undefined) return frame
+      if (frame !== undefined) return this.#coded(frame)
       const batch = state.watch.take(wake)
       if (batch === undefined) {
         if (state.watch.isOver) this.stop()
@@ -229,7 +245,11 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
     const names = this.#api.registry.names
     const status = error instanceof StatusError ? error : watchFailure(error, names)
     if (status === undefined) throw error
-    return this.#options.writer.error(status)
+    return this.#coded(this.#options.writer.error(status))
+  }
+
+  #coded(frame: Buffer): Buffer {
+    return this.#options.gzip?.change(frame) ?? frame
   }
 
   /** The next `take` returns the ERROR frame instead of further changes. */

@@ -3,6 +3,8 @@ import { accountOf } from '../../gate/user.ts'
 import { laneOf } from '../../lib/run-queue.ts'
 import { watchPlan } from '../request/list-plan.ts'
 import { negotiateWatch } from '../request/negotiate.ts'
+import { GZIP_HEADERS, takesGzip } from '../response/compress.ts'
+import { WatchGzip } from '../response/watch-gzip.ts'
 import { type Endpoint, encodersFor, type ReadApi } from './event-api.ts'
 import { WatchFeed } from './watch-feed.ts'
 import { WatchFrameWriter } from './watch-frame-writer.ts'
@@ -22,12 +24,18 @@ export function watchEvents(api: ReadApi): Endpoint<Place> {
     const window = await windowHeader(api, target, lane)
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const writer = new WatchFrameWriter(encoders, plan.selector)
+    const isGzipped = plan.hasInitialBookmark && takesGzip(request)
     return {
       status: 200,
-      headers: { 'content-type': encoders.first.contentType, ...window },
+      headers: {
+        'content-type': encoders.first.contentType,
+        ...(isGzipped && GZIP_HEADERS),
+        ...window,
+      },
       body: new WatchFeed(api, {
         plan,
         writer,
+        gzip: isGzipped ? new WatchGzip() : undefined,
         request: request.signal,
         access: caller.recheck,
         user: accountOf(caller.sender ?? caller.user),
@@ -35,6 +43,7 @@ export function watchEvents(api: ReadApi): Endpoint<Place> {
         settle,
       }),
       longRunning: true,
+      isWatchList: plan.hasInitialBookmark,
       settled,
     }
   }

@@ -124,6 +124,21 @@ describe('RequestTallies', () => {
   })
 })
 
+test('the list of a watch is measured in the buckets of Kubernetes 1.37', () => {
+  const tallies = new RequestTallies(['events.k8s.io/v1/events'], rootOf)
+  const watch = targetOf(`GET ${EVENTS}/events?watch=true`)
+  tallies.begun(watch)
+  assert.equal([...tallies.series()][0]?.watchLists, undefined)
+  tallies.listed(watch, 1100)
+  tallies.listed(watch, 70_000)
+  const { bounds, counts, sum } = [...tallies.series()][0]?.watchLists ?? new Distribution([])
+  assert.deepEqual(bounds, [
+    ...[0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60],
+    ...[90, 120, 180, 300],
+  ])
+  assert.deepEqual([counts[7], counts[21], sum], [1, 1, 71.1])
+})
+
 test('Distribution: a value equal to a bound is in the bucket below it', () => {
   const found = new Distribution([1, 2])
   for (const value of [0, 1, 1.5, 2, 3]) found.add(value)

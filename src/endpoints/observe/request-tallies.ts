@@ -11,6 +11,10 @@ const DURATION_BUCKETS: readonly number[] = [
   0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
   60,
 ]
+const WATCH_LIST_BUCKETS: readonly number[] = [
+  ...DURATION_BUCKETS.filter((seconds) => seconds >= 0.05),
+  ...[90, 120, 180, 300],
+]
 const SIZE_BUCKETS: readonly number[] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9]
 
 /** The labels of a request. They have only known values, so that clients cannot create series. */
@@ -31,6 +35,8 @@ export interface RequestSeries {
   readonly codes: ReadonlyMap<number, number>
   readonly durations: Distribution
   readonly sizes: Distribution
+  /** How long the lists of watches that begin with one took. Undefined: there was none. */
+  readonly watchLists: Distribution | undefined
   /** Number of requests whose client disconnected before the response. */
   readonly aborted: number
   /** Number of long-running requests in progress. */
@@ -41,6 +47,8 @@ export interface RequestSeries {
 export interface RequestObserver {
   /** Called when a long-running response starts. */
   begun(attributes: Attributes): void
+  /** Called when a watch that begins with a list has sent it. */
+  listed?(attributes: Attributes, ms: number): void
   /** Called when a request fails, or when its outcome is not known in time. */
   failed?(attributes: Attributes, reason: StatusReason): void
   /** `isLong` says whether `begun` was called for it. */
@@ -155,6 +163,12 @@ export class RequestTallies implements RequestObserver {
     this.#seriesOf(attributes).longRunning += 1
   }
 
+  listed(attributes: Attributes, ms: number): void {
+    const series = this.#seriesOf(attributes)
+    series.watchLists ??= new Distribution(WATCH_LIST_BUCKETS)
+    series.watchLists.add(ms / 1000)
+  }
+
   ended(
     attributes: Attributes,
     { status, bytes }: Sent,
@@ -190,6 +204,7 @@ export class RequestTallies implements RequestObserver {
         codes: new Map(),
         durations: new Distribution(DURATION_BUCKETS),
         sizes: new Distribution(SIZE_BUCKETS),
+        watchLists: undefined,
         aborted: 0,
         longRunning: 0,
       }
@@ -225,6 +240,7 @@ function isOf(labels: RequestLabels, attributes: Attributes): boolean {
 
 interface Series extends RequestSeries {
   readonly codes: Map<number, number>
+  watchLists: Distribution | undefined
   aborted: number
   longRunning: number
 }

@@ -29,6 +29,7 @@ const defaults = {
   continueToken: '',
   limit: 0,
   fieldSelector: [],
+  shardSelector: undefined,
   sendInitialEvents: undefined,
   allowWatchBookmarks: false,
   timeoutSeconds: undefined,
@@ -78,7 +79,7 @@ const accepted: readonly (readonly [string, object])[] = [
     'watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=9',
     { ...initial, resourceVersion: '9' },
   ],
-  ['shardSelector=x&unknown=y', {}],
+  ['shardSelector=&unknown=y', {}],
 ]
 
 const unlessVersion =

@@ -1,6 +1,7 @@
 import { queryBoolean } from '../../api/query-boolean.ts'
 import type { FieldRequirement } from '../../api/selectors/field-selector.ts'
 import { type LabelSelector, parseLabelSelector } from '../../api/selectors/label-selector.ts'
+import { parseShardSelector, type ShardSelector } from '../../api/selectors/shard-selector.ts'
 import { badRequest, invalid } from '../../api/status.ts'
 import {
   type FieldError,
@@ -19,7 +20,9 @@ import { readInteger, readText } from './query-values.ts'
 export interface ListOptions extends ListRequest, ListOptionLabels {
   readonly labelSelector: LabelSelector
   readonly fieldSelector: readonly FieldRequirement[]
-  /** The texts that both selectors were parsed from. */
+  /** Only events have it. */
+  readonly shardSelector: ShardSelector | undefined
+  /** The texts that all selectors were parsed from. */
   readonly selectorTexts: readonly string[]
   /** Whether a watch begins with the existing events and a bookmark after the last one. */
   readonly sendInitialEvents: boolean | undefined
@@ -45,6 +48,7 @@ export function readListOptions(target: ListTarget): ListOptions {
   const labelText = readText(query, 'labelSelector')
   const labelSelector = parseLabelSelector(labelText)
   if (fields instanceof Error) throw fields
+  const shardText = target.resource === 'events' ? readText(query, 'shardSelector') : ''
   const name = 'name' in place ? place.name : undefined
   const namespace =
     target.cluster === ALL_CLUSTERS && 'namespace' in place ? place.namespace : undefined
@@ -57,7 +61,14 @@ export function readListOptions(target: ListTarget): ListOptions {
     ...readOptionLabels(target),
     labelSelector,
     fieldSelector: withNamespaceOfPath(withNameOfPath(fields, name), namespace),
-    selectorTexts: [labelText, readText(query, 'fieldSelector'), name ?? '', namespace ?? ''],
+    shardSelector: parseShardSelector(shardText),
+    selectorTexts: [
+      labelText,
+      readText(query, 'fieldSelector'),
+      shardText,
+      name ?? '',
+      namespace ?? '',
+    ],
     sendInitialEvents: state.sendInitialEvents,
     allowWatchBookmarks: queryBoolean(query, 'allowWatchBookmarks') === true,
     timeoutSeconds: timeoutSeconds === 0 ? undefined : timeoutSeconds,

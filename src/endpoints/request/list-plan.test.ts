@@ -10,6 +10,8 @@ import { listPlan, type WatchPlan, watchPlan } from './list-plan.ts'
 const everything = 'events'
 const collection = 'namespaces/a/events'
 
+const upperHalf = "shardRange(object.metadata.uid, '0x8000000000000000', '0x10000000000000000')"
+
 const bounds = { watchMsMax: 3_600_000, selectors: new SharedSelectors(), now: () => 0 }
 
 /** `path`: below the group version. */
@@ -100,6 +102,13 @@ describe('listPlan', () => {
   test('a list without selectors has no selector', () => {
     assert.equal(query(collection, {}).selector, undefined)
     assert.equal(query(collection, { labelSelector: '', fieldSelector: '' }).selector, undefined)
+  })
+
+  test('a shard selector selects, and is repeated in the response', () => {
+    const { selector, shardSelector } = query(everything, { shardSelector: ` ${upperHalf} ` })
+    assert.ok(selector)
+    assert.equal(shardSelector, upperHalf)
+    assert.equal(query(everything, {}).shardSelector, undefined)
   })
 
   test('a limit that is 0, negative or missing means no limit', () => {
@@ -219,6 +228,7 @@ describe('bookmarks, selectors and lifetime of a watch', () => {
     const others = [
       plan({ labelSelector: 'a in (b,c)', fieldSelector: 'reason=y' }),
       plan({ labelSelector: 'a notin (b,c)', fieldSelector: 'reason=x' }),
+      plan({ labelSelector: 'a in (b,c)', fieldSelector: 'reason=x', shardSelector: upperHalf }),
     ]
     assert.ok(one.selector !== undefined && one.selector === same.selector)
     assert.equal(one.initial?.selector, one.selector)

@@ -16,14 +16,19 @@ import { type ListTarget, readListOptions } from './list-options.ts'
 /** Matches nothing, since names begin with a letter or a digit. */
 const emptyScope: EventScope = { cluster: '.', namespace: undefined }
 
+export interface ListPlan extends Omit<ListQuery, 'signal' | 'lane'> {
+  /** The normal form of the shard selector, which the response repeats. */
+  readonly shardSelector: string | undefined
+}
+
 /** Throws a 400 or a 422 when the options of the request are invalid. */
 export function listPlan(
   target: ListTarget,
   { order = 'key', nowMs = Date.now() }: Partial<PositionDefaults> = {},
-): Omit<ListQuery, 'signal' | 'lane'> {
+): ListPlan {
   const options = readListOptions(target)
   const pathScope = scopeOf(target)
-  const { labelSelector, fieldSelector, limit, listMax } = options
+  const { labelSelector, fieldSelector, shardSelector, limit, listMax } = options
   const named = namedBy(fieldSelector)
   const scope = narrowed(pathScope, named)
   // At most one event has this name, so the limit and the continue token are ignored.
@@ -35,7 +40,8 @@ export function listPlan(
   return {
     scope,
     tokenScope: pathScope,
-    selector: eventSelector(labelSelector, fieldSelector, position.nowMs),
+    selector: eventSelector(labelSelector, fieldSelector, position.nowMs, shardSelector),
+    shardSelector: shardSelector?.text,
     ...position,
     ...(isSingle ? { after: undefined } : undefined),
     // A smaller page would also be the last one, and lose events that were requested.
@@ -77,7 +83,7 @@ export function watchPlan(
   const pathScope = scopeOf(target)
   const scope = narrowed(pathScope, namedBy(fieldSelector))
   const nowMs = now()
-  const made = eventSelector(labelSelector, fieldSelector, nowMs)
+  const made = eventSelector(labelSelector, fieldSelector, nowMs, options.shardSelector)
   const { sinceMs, untilMs } = made?.requires ?? {}
   const selector = selectors.share([...options.selectorTexts, `${sinceMs} ${untilMs}`], made)
   return {

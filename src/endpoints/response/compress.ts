@@ -13,8 +13,7 @@ const gzipWhole = promisify<Chunk, typeof options, Buffer>(gzip)
 
 /**
  * Gzips the response if it is long and the client accepts gzip. Compression runs on other threads,
- * no faster than the client reads. Watches are not compressed, since frames must not wait in a
- * buffer.
+ * no faster than the client reads. Watches compress their own list (watch-gzip.ts).
  */
 export function compressed(request: Request, responding: Promise<Response>): Promise<Response> {
   return takesGzip(request) ? responding.then(gzippedIfLong) : responding
@@ -34,13 +33,15 @@ async function compressedStream(response: Response, body: AsyncIterable<Chunk>):
   return asGzip(response, gzipped(resumed(start.chunks, start.rest)))
 }
 
-function takesGzip(request: Request): boolean {
+export function takesGzip(request: Pick<Request, 'headers'>): boolean {
   const header = request.headers['accept-encoding']
   return header?.split(',').some((coding) => coding.trim() === 'gzip') ?? false
 }
 
+export const GZIP_HEADERS = { 'content-encoding': 'gzip', vary: 'Accept-Encoding' } as const
+
 function asGzip(response: Response, body: Response['body']): Response {
-  const headers = { ...response.headers, 'content-encoding': 'gzip', vary: 'Accept-Encoding' }
+  const headers = { ...response.headers, ...GZIP_HEADERS }
   return { ...response, headers, body, lendsChunks: false }
 }
 

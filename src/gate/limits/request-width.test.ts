@@ -99,7 +99,12 @@ describe('the width of a request', () => {
   })
 
   test('counts the events that a search has to read, however few match', () => {
-    for (const search of ['order=newest', 'fieldSelector=type=Normal', 'labelSelector=a']) {
+    for (const search of [
+      'order=newest',
+      'fieldSelector=type=Normal',
+      'labelSelector=a',
+      'shardSelector=a',
+    ]) {
       assert.equal(width({ query: `limit=1&${search}` }, stored(40_000, 40_000 * KIB)), 8, search)
       assert.equal(width({ query: `limit=1&${search}` }, stored(1000, 1000 * KIB)), 1, search)
     }

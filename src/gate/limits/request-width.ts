@@ -68,7 +68,7 @@ function isSearch({ query, resource }: ResourceTarget): boolean {
   return SEARCH_OPTIONS.some((option) => query.has(option)) || isOfOldState(query)
 }
 
-const SEARCH_OPTIONS = ['labelSelector', 'fieldSelector', 'order']
+const SEARCH_OPTIONS = ['labelSelector', 'fieldSelector', 'shardSelector', 'order']
 
 const SUMMARIES: ReadonlySet<string> = new Set([
   'eventsummaries',

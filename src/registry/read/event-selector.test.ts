@@ -6,6 +6,7 @@ import {
   parseFieldSelector,
 } from '../../api/selectors/field-selector.ts'
 import { parseLabelSelector } from '../../api/selectors/label-selector.ts'
+import { parseShardSelector } from '../../api/selectors/shard-selector.ts'
 import { type EventFields, fieldsIn } from '../../storage/event-fields.ts'
 import { beginning } from '../../storage/resource-version.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
@@ -252,6 +253,16 @@ describe('eventSelector', () => {
       assert.equal(select(`text!=${text}`, event), !isMatch, text)
     }
   })
+})
+
+test('a shard is compared with each event, whatever an index knows', () => {
+  const shards = parseShardSelector(
+    "shardRange(object.metadata.namespace, '0x0000000000000000', '0x0000000000000001')",
+  )
+  const selector = eventSelector(everyLabel, parseFieldSelector('reason=Odd'), 0, shards)
+  assert.equal(selector?.requires?.reason, 'Odd')
+  assert.equal(selector?.requires?.isAll, false)
+  assert.equal(selector?.matches(stored({})), false)
 })
 
 test('namedBy: the name and namespace that all matches have', () => {

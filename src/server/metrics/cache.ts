@@ -32,6 +32,21 @@ export function consistentReadObserver(
   }
 }
 
+/** Seconds. The buckets of Kubernetes 1.37. */
+const LOAD_SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 600]
+
+/** Observes how long it takes to load all events. */
+export function loadObserver(registry: Registry, group: string): (tookMs: number) => void {
+  const loads = new Histogram({
+    name: 'apiserver_watch_cache_initialization_duration_seconds',
+    help: 'How long it took to load all events into the cache.',
+    labelNames: ['group', 'resource'],
+    buckets: LOAD_SECONDS,
+    registers: [registry],
+  })
+  return (tookMs) => loads.observe({ group, resource: 'events' }, tookMs / 1000)
+}
+
 const CACHE: readonly Figure<CacheStats>[] = [
   {
     name: 'apiserver_watch_cache_events_received_total',

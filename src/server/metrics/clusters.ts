@@ -54,6 +54,7 @@ export function countByCluster(
   }
   return {
     begun: (attributes) => observer.begun(attributes),
+    listed: (attributes, ms) => observer.listed?.(attributes, ms),
     labelsOf: (attributes) => observer.labelsOf?.(attributes),
     failed: (attributes, reason) => observer.failed?.(attributes, reason),
     ended: (attributes, sent, run) => {

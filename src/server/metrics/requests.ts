@@ -1,7 +1,6 @@
 import { Counter, Gauge, Histogram, type Metric, type Registry } from '@prometheus-io/client'
 import type {
   Distribution,
-  RequestLabels,
   RequestSeries,
   RequestTallies,
 } from '../../endpoints/observe/request-tallies.ts'
@@ -87,6 +86,13 @@ export function registerRequestMetrics(tallies: RequestTallies, registry: Regist
     each: () => all(),
     of: ({ sizes }) => sizes,
   })
+  register(registry, {
+    name: 'apiserver_watch_list_duration_seconds',
+    help: 'Time from the arrival of a watch that begins with a list to the bookmark after that list.',
+    labelNames: ['group', 'version', 'resource', 'scope'],
+    each: () => all(),
+    of: ({ watchLists }) => watchLists,
+  })
 }
 
 /** Observes how long requests wait for a slot, and which are refused. */
@@ -164,7 +170,9 @@ interface TalliedHistogram {
   readonly name: string
   readonly help: string
   readonly each: () => Iterable<RequestSeries>
-  readonly of: (series: RequestSeries) => Distribution
+  /** Undefined: the series has none. */
+  readonly of: (series: RequestSeries) => Distribution | undefined
+  readonly labelNames?: readonly string[]
   /** Buckets below this are left out. */
   readonly boundMin?: number
 }
@@ -174,7 +182,7 @@ interface TalliedHistogram {
  * the counting. A registry needs only the name and `get` of a metric, and the page of metrics the rest.
  */
 function register(registry: Registry, histogram: TalliedHistogram): void {
-  const { name, help } = histogram
+  const { name, help, labelNames = LABELS } = histogram
   const get = async (): Promise<object> => ({
     name,
     help,
@@ -182,19 +190,25 @@ function register(registry: Registry, histogram: TalliedHistogram): void {
     aggregator: 'sum',
     values: [...histogram.each()].flatMap((series) => valuesOf(histogram, series)),
   })
-  const described = { name, help, type: 'histogram', labelNames: LABELS }
+  const described = { name, help, type: 'histogram', labelNames }
   registry.registerMetric({ ...described, get } as unknown as Metric)
 }
 
 interface Value {
   readonly metricName: string
-  readonly labels: RequestLabels & { readonly component: string; readonly le?: string }
+  readonly labels: Readonly<Record<string, string>>
   readonly value: number
 }
 
-function valuesOf({ name, of, boundMin = 0 }: TalliedHistogram, series: RequestSeries): Value[] {
-  const labels = { ...series.labels, ...COMPONENT }
-  const { bounds, counts, sum } = of(series)
+function valuesOf(
+  { name, of, labelNames = LABELS, boundMin = 0 }: TalliedHistogram,
+  series: RequestSeries,
+): Value[] {
+  const all: Readonly<Record<string, string>> = { ...series.labels, ...COMPONENT }
+  const labels = Object.fromEntries(labelNames.map((label) => [label, all[label] ?? '']))
+  const distribution = of(series)
+  if (distribution === undefined) return []
+  const { bounds, counts, sum } = distribution
   const values: Value[] = []
   let count = 0
   for (const [at, added] of counts.entries()) {

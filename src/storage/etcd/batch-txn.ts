@@ -57,9 +57,10 @@ export function composeTxn(operations: readonly Operation[], writtenAtMs: number
 }
 
 /**
- * etcd applies its quota only to a transaction that contains a put, and does not check nested
+ * etcd applies its quota only to a transaction that contains a put, and 3.5 does not check nested
  * transactions: our puts would fill the disk without an alarm. So the outer transaction contains a
  * put where etcd looks for it: in the failure branch, which never runs because there is no compare.
+ * From 3.6 on the nested puts are charged, and the larger of both branches counts.
  */
 function neverPut(operations: readonly Operation[]): readonly TxnOp[] {
   const put = operations.find(({ value }) => value !== undefined)

@@ -1,5 +1,5 @@
 /**
- * The chart and a real Kubernetes 1.36 API server: it accepts what every value set renders, a release
+ * The chart and a real Kubernetes API server: it accepts what every value set renders, a release
  * keeps its certificate, and a replica mirrors the cluster with the rights that the chart gives it.
  */
 import assert from 'node:assert/strict'

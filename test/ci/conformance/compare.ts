@@ -3,7 +3,7 @@ import { isObject, type Json, memberOf } from '../../../src/lib/json.ts'
 import { protobufTree } from '../../support/protobuf-tree.ts'
 import { inCallerNames, withAllowedTypes } from './caller-fields.ts'
 import type { Answer } from './client.ts'
-import { normalText, normalTree, type Place } from './normal-form.ts'
+import { namespaceIn, normalText, normalTree, type Place } from './normal-form.ts'
 import {
   type Expected,
   type Promised,
@@ -157,8 +157,7 @@ function wrongBytes(comparison: Comparison, base64: string): readonly string[] {
   const { step, answer, place } = comparison
   const isWatch = step.watchMs !== undefined
   const wanted = Buffer.from(base64, 'base64')
-  // Recorded bytes could not get a placeholder for it.
-  const [namespace = 'none'] = /c-[a-z]+(?:-[a-z]+)*/.exec(wanted.toString('latin1')) ?? []
+  const namespace = namespaceIn(wanted)
   try {
     return treeDifferences(
       normalTree(normalTree(protobufTree(answer.body, isWatch), place), { namespace }),

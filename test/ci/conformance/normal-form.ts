@@ -38,6 +38,11 @@ const UID = /\b(?!00000000-)[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{
 const GENERATED_NAME = /\b(gen-|Gen_|Bad_|g-|x{58})[bcdfghjklmnpqrstvwxz2456789]{5}\b/g
 const VERSION_IN_TEXT = /(?<=in record \()\d+(?=\))|(?<=current: )\d+/g
 
+/** The namespace in recorded protobuf, which cannot have a placeholder for it. */
+export function namespaceIn(bytes: Buffer): string {
+  return /c-[a-z]+(?:-[a-z]+)*/.exec(bytes.toString('latin1'))?.[0] ?? 'none'
+}
+
 /** A tree in normal form. */
 export function normalTree(tree: Json, place: Place): Json {
   return normalValue(tree, place, [])

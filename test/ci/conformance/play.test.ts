@@ -49,7 +49,7 @@ describe('play', () => {
     assert.deepEqual(
       client.sent.map(({ path, payload }) => ({ path, payload })),
       [
-        { path: '/made-up-k3x9', payload: undefined },
+        { path: '/c-made-up-k3x9', payload: undefined },
         { path: '/e/a?rv=17003', payload: '{"name":"xxxxx"}' },
         {
           path: '/e/a?rv=17003',

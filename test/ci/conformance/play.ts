@@ -6,6 +6,8 @@ import type { Recording, Step } from './recording.ts'
 export interface Result {
   readonly index: number
   readonly step: Step
+  /** Undefined when there was none. */
+  readonly answer?: Answer
   /** The differences; empty when there are none. */
   readonly wrong: readonly string[]
 }
@@ -18,9 +20,14 @@ export interface Player {
   readonly run: string
 }
 
+/** The recordings of protobuf contain the namespace, which is recognised by its beginning. */
+export function namespaceOf({ suite }: Recording, { run }: Pick<Player, 'run'>): string {
+  return `c-${suite}-${run}`
+}
+
 /** Plays a suite from its first step to its last, in its own namespace. */
 export async function play(recording: Recording, player: Player): Promise<readonly Result[]> {
-  const names = new Map([['ns', `${recording.suite}-${player.run}`]])
+  const names = new Map([['ns', namespaceOf(recording, player)]])
   const results: Result[] = []
   for (const group of inGroups(recording.steps)) {
     const from = results.length
@@ -58,7 +65,7 @@ async function playStep({ player, names, step, index }: Turn): Promise<Result> {
     const answer = await player.client.send(outgoing(step, names, player.token))
     save(step, answer, names)
     const place = { namespace: names.get('ns') ?? '' }
-    return { index, step, wrong: judge(step, answer, place) }
+    return { index, step, answer, wrong: judge(step, answer, place) }
   } catch (error) {
     return {
       index,

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { Json, JsonObject } from '../../../src/lib/json.ts'
 
@@ -92,6 +92,14 @@ export const SUITES: readonly string[] = readdirSync(folder)
 
 /** The recording of a suite, as if its server had served the events under this group. */
 export function loadRecording(suite: string, group: string = RECORDED_GROUP): Recording {
-  const text = readFileSync(join(folder, `${suite}.json`), 'utf8')
+  const text = readFileSync(fileOf(suite), 'utf8')
   return JSON.parse(text.replaceAll(RECORDED_GROUP, group))
+}
+
+export function writeRecording(recording: Recording): void {
+  writeFileSync(fileOf(recording.suite), `${JSON.stringify(recording, undefined, 2)}\n`)
+}
+
+export function fileOf(suite: string): string {
+  return join(folder, `${suite}.json`)
 }

@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { etcdBinary } from '../../support/etcd.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -79,7 +79,7 @@ describe('followed literally', { skip: cannotFollow, concurrency: 3 }, () => {
 
     test(`${page}, with a Kubernetes API server`, {
       skip:
-        kubeApiserverBinary === '' && 'did NOT run: set KUBE_APISERVER to a kube-apiserver 1.36',
+        kubeApiserverBinary === '' && 'did NOT run: set KUBE_APISERVER to a kube-apiserver 1.37',
     }, async () => {
       await using cluster = await KubeApiserver.start()
       await using reader = await Follower.create({ programs })
@@ -100,9 +100,8 @@ test('all tutorials are followed', () => {
 async function provideTrial(home: string): Promise<void> {
   const folder = join(home, '.cache/tidings-trial/programs/usr/bin')
   await mkdir(folder, { recursive: true })
-  for (const program of [etcdBinary, kubectlBinary]) {
-    await symlink(program, join(folder, basename(program)))
-  }
+  await symlink(etcdBinary, join(folder, 'etcd'))
+  await symlink(kubectlBinary, join(folder, 'kubectl'))
 }
 
 function archiveName(): string {

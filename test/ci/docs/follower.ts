@@ -1,16 +1,24 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, delimiter, dirname, join, resolve } from 'node:path'
+import { basename, delimiter, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { etcdBinary } from '../../support/etcd.ts'
+import { etcdBinary, etcdctlBinary, etcdutlBinary } from '../../support/etcd.ts'
 import { anywhere, isShown } from './shown.ts'
 import { MAIN, type Step, stepsOf } from './steps.ts'
 import { Terminal } from './terminal.ts'
 
 const root = join(import.meta.dirname, '../../..')
 export const kubectlBinary: string = join(root, '.cache/kubectl-1.36/usr/bin/kubectl')
+/** The reader's own programs. */
+const PROGRAMS = {
+  etcd: etcdBinary,
+  etcdctl: etcdctlBinary,
+  etcdutl: etcdutlBinary,
+  kubectl: kubectlBinary,
+} as const
+const BIN = '.local/bin'
 const COMMANDS_MS_MAX = 60_000
 /** How long a reader looks at a terminal, or repeats a question, before the page is wrong. */
 const PATIENCE_MS = 20_000
@@ -27,7 +35,7 @@ export const cannotFollow: string | false =
   (!existsSync(etcdBinary) && 'there is no etcd here: npm run tools -- etcd')
 
 export interface FollowerOptions {
-  /** Folders with programs besides etcd, kubectl and those of the system. */
+  /** Folders with programs besides the reader's own and those of the system. */
   readonly programs?: readonly string[]
   /** All ports are free there, and there is nothing else. */
   readonly hasOwnNetwork?: boolean
@@ -50,6 +58,10 @@ export class Follower implements AsyncDisposable {
     hasOwnNetwork = false,
   }: FollowerOptions = {}): Promise<Follower> {
     const home = await mkdtemp(join(tmpdir(), 'tidings-reader-'))
+    await mkdir(join(home, BIN), { recursive: true })
+    for (const [name, program] of Object.entries(PROGRAMS)) {
+      await symlink(program, join(home, BIN, name))
+    }
     if (!hasOwnNetwork) return new Follower(home, undefined, programs)
     const network = basename(home)
     execFileSync('ip', ['netns', 'add', network])
@@ -61,9 +73,7 @@ export class Follower implements AsyncDisposable {
     this.home = home
     this.network = network
     const system = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/local/bin', '/usr/bin', '/bin']
-    this.#path = [...programs, dirname(kubectlBinary), dirname(etcdBinary), ...system].join(
-      delimiter,
-    )
+    this.#path = [...programs, join(home, BIN), ...system].join(delimiter)
   }
 
   /** Follows a page from its first to its last block; throws an error with the line that is wrong. */

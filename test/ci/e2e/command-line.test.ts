@@ -151,7 +151,7 @@ describe('tidings dev', () => {
     const [pid] = etcdProcesses(dev.folder)
     const flags = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
     assert.ok(flags.includes('--snapshot-count=1000'))
-    assert.ok(flags.includes('--experimental-snapshot-catchup-entries=100'))
+    assert.ok(flags.some((flag) => /^--(experimental-)?snapshot-catchup-entries=100$/.test(flag)))
     dev.child.kill('SIGKILL')
     await once(dev.child, 'exit')
     for (let wait = 0; wait < 50 && etcdProcesses(dev.folder).length > 0; wait++) await sleep(100)

@@ -110,6 +110,8 @@ async function checkLists(server: Tidings): Promise<void> {
   }
 }
 
+const ONLY_DAMAGED = 'ignoreStoreReadErrorWithClusterBreakingPotential=true'
+
 const statusesOf = (answers: readonly Answer[]): readonly number[] =>
   answers.map(({ status }) => status)
 
@@ -146,9 +148,17 @@ describe('damaged values of ours in etcd', { concurrency: 2 }, () => {
     }
     assert.equal((await ask(first, 'DELETE', `${NEW}?labelSelector=none`)).status, 200)
     await knowsOf(first, cases.length)
+    const good = await ask(first, 'DELETE', `${NEW}/good?${ONLY_DAMAGED}`)
+    assert.equal(good.status, 409)
+    assert.match(good.body, /can be decoded/)
+    const missing = await ask(first, 'DELETE', `${NEW}/missing?${ONLY_DAMAGED}`)
+    const dryRun = await ask(first, 'DELETE', `${NEW}/bad-0?${ONLY_DAMAGED}&dryRun=All`)
+    assert.deepEqual(statusesOf([missing, dryRun]), [404, 200])
+    await checkLists(first)
+    await knowsOf(first, cases.length)
     for (const index of cases.keys()) {
       const path = `${index % 2 === 0 ? NEW : CORE}/bad-${index}`
-      const deleted = await ask(first, 'DELETE', path)
+      const deleted = await ask(first, 'DELETE', `${path}?${index < 2 ? ONLY_DAMAGED : ''}`)
       assert.equal(deleted.status, 200, deleted.body)
       assert.equal((await ask(second, 'GET', path)).status, 404)
     }

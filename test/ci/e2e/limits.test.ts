@@ -83,7 +83,7 @@ limits: [{type: ${type}, qps: 1, burst: ${burst}}]
   test('watches are limited for each user, and are counted until they end', async () => {
     await using limited = await LimitedServer.start(['ada', 'bob'], ['--max-watches-per-user=1'])
     const watch = (user: string): Promise<IncomingMessage> =>
-      send(limited, user, { method: 'GET', path: `${EVENTS}?watch=1` })
+      send(limited, user, { method: 'GET', path: `${EVENTS}?watch=1&allowWatchBookmarks=1` })
     const first = await watch('ada')
     assert.equal(first.statusCode, 200)
     const second = await watch('ada')
@@ -95,6 +95,11 @@ limits: [{type: ${type}, qps: 1, burst: ${burst}}]
         (await limited.server.ask('/metrics')).body,
       )?.[1]
     assert.equal(await running(), '2')
+    const lists =
+      /^apiserver_watch_list_duration_seconds_count\{group="events.k8s.io",version="v1",resource="events",scope="\w+"\} 2$/m
+    await eventually('both have sent the existing events', async () =>
+      lists.test((await limited.server.ask('/metrics')).body),
+    )
     first.destroy()
     await eventually('its slot is free', async () => (await watch('ada')).statusCode === 200)
     await eventually('it is no longer counted', async () => (await running()) === '2')

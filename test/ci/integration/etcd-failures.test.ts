@@ -266,7 +266,8 @@ describe('an etcd client of one member that fails', { concurrency: true }, () =>
       output += chunk
     })
     const kill = setTimeout(() => child.kill('SIGKILL'), 12_000)
-    const code = await new Promise((resolve) => child.once('exit', resolve))
+    // Not at its exit, when output may still be on its way.
+    const code = await new Promise((resolve) => child.once('close', resolve))
     clearTimeout(kill)
     assert.deepEqual([code, output], [0, 'closed'])
   })

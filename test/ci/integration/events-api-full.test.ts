@@ -152,10 +152,11 @@ describe('the events API while etcd is full', () => {
       )
       assert.equal(lines.filter((line) => line.startsWith('etcd is full')).length, 1)
 
-      // The alarm is disarmed without freeing space, so etcd is full again at the next write.
+      // The alarm is disarmed without freeing space, so etcd is soon full again. From 3.6 on it charges a
+      // transaction of eight events with all of them, so that one of them may still fit.
       await etcdctl(etcd, 'alarm disarm')
       await eventually('that is noticed', () => !api.quotaAlarm.isFull)
-      assert.equal((await api.call(puts['create'] ?? assert.fail())).status, 504)
+      context.diagnostic(checkHonesty(await Ends.untilFull(api), await namesIn(api, 'load')))
       await checkRefusals(api)
 
       await makeRoom(etcd, api.client)

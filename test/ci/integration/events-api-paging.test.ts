@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type EventApiUnderTest, withEventApi } from '../../support/event-api.ts'
+import { protobufTree } from '../../support/protobuf-tree.ts'
+import { shardOf, shardSelector } from '../../support/shards.ts'
 import { statesOf } from '../../support/watch-sequence.ts'
-import { makeEvent, type WireEvent } from '../../support/wire-event.ts'
+import { makeEvent, type WireEvent, type WireList } from '../../support/wire-event.ts'
 
 const EVENTS = 10_100
 /**
@@ -53,7 +55,8 @@ describe('lists in pages', () => {
       versions.add(json.metadata.resourceVersion)
       token = json.metadata.continue ?? ''
       assert.ok(token === '' || json.items.length === limit, 'all pages but the last are full')
-      checkRemaining(json.metadata, { isSelected: query['labelSelector'] !== undefined, at, items })
+      const isSelected = Object.keys(query).some((name) => name.endsWith('Selector'))
+      checkRemaining(json.metadata, { isSelected, at, items })
     }
     assert.equal(versions.size, 1, 'all pages show one snapshot')
     return { items, sizes }
@@ -109,6 +112,79 @@ describe('lists in pages', () => {
       const { items } = await walk('many', [limit], query)
       assert.equal(items.length, Math.ceil(EVENTS / 3))
       assert.ok(items.every(({ metadata }) => metadata.labels?.['third'] === 'true'))
+    }
+  })
+
+  test('shards divide a list, in pages of any size', async () => {
+    for (const [shards, limit] of [
+      [2, 10_001],
+      [3, 1000],
+      [7, 501],
+    ] as const) {
+      const names: string[] = []
+      for (let index = 0; index < shards; index++) {
+        const { items } = await walk('many', [limit], {
+          shardSelector: shardSelector(index, shards),
+        })
+        assert.ok(items.every(({ metadata }) => shardOf(metadata.uid ?? '', shards) === index))
+        names.push(...items.map(({ metadata }) => metadata.name))
+      }
+      assert.deepEqual([names.length, new Set(names).size], [EVENTS, EVENTS])
+    }
+  })
+
+  test('shards by namespace have all events of a namespace', async () => {
+    const field = 'object.metadata.namespace'
+    for (let index = 0; index < 3; index++) {
+      const query = { shardSelector: shardSelector(index, 3, field) }
+      const { json } = await api.call({ at: '', query })
+      const listed = new Set(json.items.map(({ metadata }: WireEvent) => metadata.namespace))
+      const wanted = ['many', ...alike].filter((namespace) => shardOf(namespace, 3) === index)
+      assert.deepEqual([...listed].toSorted(), wanted.toSorted())
+    }
+  })
+
+  // shards-are-served
+  test('a list of a shard has its selector, in every form', async () => {
+    const whole = shardSelector(0, 1)
+    const query = { shardSelector: ` ${whole.replaceAll(' ', '')}||${whole}`, limit: 2 }
+    const shardInfo = { selector: `${whole} || ${whole}` }
+    for (const accept of [
+      'application/json',
+      tableType,
+      'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io',
+    ]) {
+      const { json } = await api.call({ at: 'many', query, headers: { accept } })
+      assert.deepEqual(json.metadata.shardInfo, shardInfo, accept)
+      assert.equal((json.items ?? json.rows).length, 2)
+    }
+    const yaml = await api.call({ at: 'many', query, headers: { accept: 'application/yaml' } })
+    assert.match(yaml.text, /^ {2}shardInfo:\n {4}selector: shardRange\(object\.metadata\.uid, /m)
+    const protobuf = { accept: 'application/vnd.kubernetes.protobuf' }
+    const { body } = await api.ask({ at: 'many', query, headers: protobuf })
+    const { metadata } = protobufTree(body as Buffer, false) as unknown as WireList
+    assert.deepEqual(metadata.shardInfo, shardInfo)
+    const { json } = await api.call({ at: 'many', query: { limit: 2 } })
+    assert.equal(json.metadata.shardInfo, undefined)
+  })
+
+  test('a shard can be deleted', async () => {
+    await api.fill('divided', 100)
+    const query = { shardSelector: shardSelector(1, 2) }
+    assert.equal((await api.call({ method: 'DELETE', at: 'divided', query })).status, 200)
+    const { json } = await api.call({ at: 'divided' })
+    const shards = json.items.map(({ metadata }: WireEvent) => shardOf(metadata.uid ?? '', 2))
+    assert.deepEqual([...new Set(shards)], [0])
+    assert.ok(shards.length > 25 && shards.length < 75, `${shards.length} of 100 are left`)
+    assert.equal((await api.call({ method: 'DELETE', at: 'divided' })).status, 200)
+  })
+
+  test('an invalid shard selector is a 400 for lists, watches and deletes', async () => {
+    for (const call of [{}, { query: { watch: true } }, { method: 'DELETE' }]) {
+      const query = { ...call.query, shardSelector: 'uid' }
+      const { status, json } = await api.call({ ...call, at: 'many', query })
+      assert.equal(status, 400)
+      assert.match(json.message, /^invalid shard selector: expected shardRange\(/)
     }
   })
 

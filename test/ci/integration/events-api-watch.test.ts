@@ -9,6 +9,7 @@ import {
 } from '../../support/event-api.ts'
 import { eventually } from '../../support/eventually.ts'
 import { Random } from '../../support/random.ts'
+import { shardOf, shardSelector } from '../../support/shards.ts'
 import { type Change, changeOf } from '../../support/watch-sequence.ts'
 import type { Watched } from '../../support/watched.ts'
 import { makeEvent, type WatchFrame, type WireEvent } from '../../support/wire-event.ts'
@@ -40,6 +41,14 @@ const wanteds: readonly [Wanted, ...Wanted[]] = [
   {
     query: { fieldSelector: 'metadata.name=e3', labelSelector: 'colour!=green' },
     wants: (event) => event.metadata.name === 'e3' && colourOf(event) !== 'green',
+  },
+  {
+    query: { shardSelector: shardSelector(1, 3) },
+    wants: (event) => shardOf(event.metadata.uid ?? '', 3) === 1,
+  },
+  {
+    query: { shardSelector: shardSelector(0, 2), labelSelector: 'colour' },
+    wants: (event) => shardOf(event.metadata.uid ?? '', 2) === 0 && colourOf(event) !== undefined,
   },
 ]
 

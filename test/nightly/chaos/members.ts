@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
-import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { etcdBinary } from '../../support/etcd.ts'
+import { etcdctlBinary } from '../../support/etcd.ts'
 import type { Violation } from './world.ts'
 
 const run = promisify(execFile)
@@ -14,8 +13,7 @@ export async function checkMembersAgree(
   endpoints: readonly string[],
   revision: number,
 ): Promise<readonly Violation[]> {
-  const etcdctl = etcdBinary === 'etcd' ? 'etcdctl' : join(dirname(etcdBinary), 'etcdctl')
-  const { stdout } = await run(etcdctl, [
+  const { stdout } = await run(etcdctlBinary, [
     `--endpoints=${endpoints.join(',')}`,
     'endpoint',
     'hashkv',

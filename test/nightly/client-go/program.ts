@@ -2,13 +2,17 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 
 const cache = join(import.meta.dirname, '../../../.cache/client-go')
 const goRoot = join(cache, 'usr/lib/go-1.26')
 const go = join(goRoot, 'bin/go')
-const binary = join(cache, 'program')
+/** The GOPATH of the client-go that is compiled: Debian's, or another one with its dependencies. */
+// biome-ignore lint/style/noProcessEnv: the folder of a release that this project does not bring along.
+const goPath = process.env['CLIENT_GO'] ?? join(cache, 'usr/share/gocode')
+const binary = join(goPath, 'program')
 
 /** Why tests with client-go cannot run; false when they can. */
 export const whyNot: string | false = existsSync(go)
@@ -30,7 +34,7 @@ export async function buildGo(folder: string, output: string): Promise<void> {
       PATH: '/usr/bin:/bin',
       HOME: cache,
       GOROOT: goRoot,
-      GOPATH: join(cache, 'usr/share/gocode'),
+      GOPATH: goPath,
       GOCACHE: join(cache, 'build'),
       GO111MODULE: 'off',
       GOTOOLCHAIN: 'local',

@@ -15,6 +15,7 @@ import {
   isRefused,
   isSameRefusal,
   type KnownDifference,
+  kindOf,
   warningsOf,
 } from './signs.ts'
 
@@ -24,6 +25,11 @@ interface KnownPart extends KnownDifference {
 }
 
 const PARTS: readonly KnownPart[] = [
+  {
+    row: 'shards-are-served',
+    places: /^\.content\.metadata\.shardInfo: /,
+    explains: ({ ours }) => /^Table$|^PartialObjectMetadataList$/.test(kindOf(ours)),
+  },
   {
     row: 'refusals-in-the-form-asked-for',
     places: /^\.(?:isPretty|contentType): |^\.content\.metadata: missing, wanted \{\}/,
@@ -35,6 +41,12 @@ const PARTS: readonly KnownPart[] = [
     places: /^\.warning: /,
     explains: ({ step, ours, theirs }) =>
       isPatch(step) && isSameRefusal(ours, theirs) && ours.warning !== '' && theirs.warning === '',
+  },
+  {
+    row: 'selectors-that-match-nothing',
+    places: /^\.warning: /,
+    explains: ({ step, ours, theirs }) =>
+      step.verb === 'list' && isDone(ours) && isDone(theirs) && theirs.warning === '',
   },
   {
     row: 'strategic-directives',

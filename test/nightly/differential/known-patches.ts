@@ -231,7 +231,7 @@ export const PATCHES: readonly KnownDifference[] = [
         ? places.every((place) =>
             /^\.(?:content\.metadata\.|warning: .*)ownerReferences/.test(place),
           )
-        : /metadata\.ownerReferences(?:\.\w+)?: Invalid value|^ "" is invalid: patch: Invalid value/.test(
+        : /metadata\.ownerReferences(?:\[\d+\])?(?:\.\w+)?: (?:Invalid|Required) value|^ "" is invalid: patch: Invalid value/.test(
             messageOf(theirs),
           )),
   },
@@ -240,7 +240,7 @@ export const PATCHES: readonly KnownDifference[] = [
     explains: ({ step, places }) =>
       step.comparesOwners === true &&
       places.every((place) =>
-        /^\.content\.metadata\.managedFields.*f:(?:reporting(?:Component|Instance|Controller)|eventTime|source|related|lastObservedTime|\w*[tT]imestamp)(?:: missing|: unexpected|\.)/.test(
+        /^\.content\.metadata\.managedFields.*f:(?:reporting(?:Component|Instance|Controller)|eventTime|source|related|lastObservedTime|\w*[tT]imestamp|series\.(?=\.: missing))(?:: missing|: unexpected|\.)/.test(
           place,
         ),
       ),

@@ -124,7 +124,7 @@ export const KNOWN: readonly KnownDifference[] = [
       step.verb === 'list' &&
       isDone(ours) &&
       isDone(theirs) &&
-      (hasQuery(step, 'fieldSelector') || hasQuery(step, 'labelSelector')) &&
+      ['fieldSelector', 'labelSelector', 'shardSelector'].some((name) => hasQuery(step, name)) &&
       hasQuery(step, 'limit') &&
       places.every((place) => /^\.content\.metadata\.continue: missing/.test(place)),
   },
@@ -181,15 +181,9 @@ export const KNOWN: readonly KnownDifference[] = [
   },
   {
     row: 'deletion-is-the-servers',
-    explains: ({ step, theirs, places }) =>
+    explains: ({ step, theirs }) =>
       /deletion(?:Timestamp|GracePeriodSeconds)/.test(sentText(step)) &&
-      (/metadata\.deletion\w+: Invalid value/.test(messageOf(theirs)) ||
-        (isDone(theirs) &&
-          places.every((place) =>
-            /metadata\.(?:resourceVersion|deletionGracePeriodSeconds|deletionTimestamp): missing/.test(
-              place,
-            ),
-          ))),
+      /metadata\.deletion\w+: Invalid value/.test(messageOf(theirs)),
   },
   {
     row: 'order-of-problems',

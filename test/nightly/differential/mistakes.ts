@@ -7,6 +7,7 @@ export const MISTAKES_AS_500: readonly RegExp[] = [
   /^failed to (?:create typed patch object|convert new object) \(/,
   /^(?:resourceVersion: Invalid value: .*: )?strconv\.ParseUint: parsing /s,
   /^unknown patch type: /,
+  /^invalid shard selector: /,
   /^no elements in any of the given slices/,
   /^The order in patch list:/,
   / does not contain declared merge key: uid$/,
@@ -21,6 +22,7 @@ const QUERY_MISTAKES: readonly RegExp[] = [
   /^field label not supported: /,
   /^invalid (?:field )?selector: /,
   /^unable to parse requirement: /,
+  /^invalid shard selector: /,
   /^found '/,
   /^(?:List|Delete)Options\.meta\.k8s\.io "" is invalid: /,
   /^strconv\.Parse/,
@@ -35,7 +37,8 @@ const UNREADABLE: readonly RegExp[] = [
   /cannot be handled as a Event: /,
   /^the object provided is unrecognized/,
   /^ "" is invalid: patch: Invalid value: /,
-  /^error (?:strict )?decoding /,
+  /^error (?:strict )?(?:de|en)coding /,
+  /^invalid JSON patch$/,
   /^the API version in the data /,
   /^invalid object type: /,
 ]
@@ -54,9 +57,9 @@ export const INTERNALS: readonly RegExp[] = [
   /StorageError: invalid object/,
   /in scheme "|unknown conversion$/,
   /\(\*core\.EventList\)$|\(\*core\.Event\)$/,
-  /^error decoding patch: /,
+  /^error (?:de|en)coding patch: /,
   /^invalid patch format of /,
-  /^Invalid JSON Patch$/,
+  /^invalid JSON patch$/i,
   /^unexpected end of JSON input|^invalid character/,
   /yaml: |json: unsupported value/,
   /^invalid continue token: /,
@@ -77,6 +80,8 @@ export function isAnotherMistake({ step, ours, theirs }: Found): boolean {
       isAny(QUERY_MISTAKES, our) &&
       (theirs.status === 404 || isAny(QUERY_MISTAKES, their))) ||
     (isAny(UNREADABLE, our) && isAny(UNREADABLE, their)) ||
-    (isAny(UNREADABLE, our) && isApplyConflict(theirs))
+    (isAny(UNREADABLE, our) && isApplyConflict(theirs)) ||
+    // The other server reads numbers only once it has found the event.
+    (/^error decoding patch: number /.test(our) && theirs.status === 404)
   )
 }

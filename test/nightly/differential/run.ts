@@ -37,7 +37,7 @@ const UNREPEATED_MAX = 5
 
 if (kubeApiserverBinary === '') {
   say('differential: did NOT run: KUBE_APISERVER is not set')
-  say('Set it to the path of a kube-apiserver binary, version 1.36, and run this again:')
+  say('Set it to the path of a kube-apiserver binary, version 1.37, and run this again:')
   say('  KUBE_APISERVER=/path/to/kube-apiserver npm test -- differential')
   say('Kubernetes publishes the binary with each release, among the server binaries.')
   exit(2)

@@ -49,12 +49,13 @@ async function startOurs(stack: AsyncDisposableStack, tokens: string): Promise<C
   return ready(stack.adopt(new Client(server.port, TOKEN), (client) => client.close()))
 }
 
-/** Everything that does not limit requests has its default. */
+/** Everything that does not limit requests has its default, except for shards, which are alpha. */
 async function startTheirs(stack: AsyncDisposableStack): Promise<Client> {
   const server = stack.use(
     await KubeApiserver.start({
       tokens: [{ token: TOKEN, user: 'tester', groups: ['system:masters'] }],
       flags: [
+        '--feature-gates=ShardedListAndWatch=true',
         '--enable-priority-and-fairness=false',
         '--max-requests-inflight=0',
         '--max-mutating-requests-inflight=0',

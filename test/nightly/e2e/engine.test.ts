@@ -79,6 +79,7 @@ describe('the engine of a running server', () => {
       OBJECTS,
       'apiserver_watch_cache_resource_version{group="events.k8s.io",resource="events"}',
       'apiserver_watch_cache_initializations_total{group="events.k8s.io",resource="events"}',
+      'apiserver_watch_cache_initialization_duration_seconds_count{group="events.k8s.io",resource="events"}',
       'tidings_waiting_writes',
       'tidings_follower_lag_seconds',
       'tidings_list_kept_bytes',

@@ -7,7 +7,7 @@ import { delimiter, dirname, join } from 'node:path'
 import { describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { EtcdClient } from '../../../src/etcd/client.ts'
-import { type EtcdCluster, etcdBinary } from '../../support/etcd.ts'
+import { type EtcdCluster, etcdctlBinary } from '../../support/etcd.ts'
 import { eventually } from '../../support/eventually.ts'
 import { fillUp, startSmallEtcd } from '../../support/full-etcd.ts'
 import { Tidings } from '../../support/tidings.ts'
@@ -32,7 +32,7 @@ function remedy(): string {
 }
 
 async function typeRemedy(etcd: EtcdCluster): Promise<string> {
-  const path = [dirname(etcdBinary), '/usr/bin', '/bin'].join(delimiter)
+  const path = [dirname(etcdctlBinary), '/usr/bin', '/bin'].join(delimiter)
   const { stdout } = await run('bash', ['--norc', '-euo', 'pipefail', '-c', remedy()], {
     env: { PATH: path, ETCDCTL_ENDPOINTS: etcd.endpoints.join(',') },
   })

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, globSync } from 'node:fs'
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -25,10 +25,11 @@ export const RECORDED_WITH = '1.36'
 /** The oldest release that must work. */
 export const OLDEST = '1.27'
 
-/** The path of a release of kubectl on this machine: `npm run tools -- kubectl` downloads the newest. */
+/** The path of a release of kubectl on this machine: `npm run tools -- kubectl` downloads 1.36. */
 export function findKubectl(version: string): string | undefined {
   return [
     join(root, `.cache/kubectl-${version}/usr/bin/kubectl`),
+    ...globSync(join(root, `.cache/servers/kubectl-${version}.*`)),
     `/usr/lib/google-cloud-sdk/bin/kubectl.${version}`,
   ].find((path) => existsSync(path))
 }

@@ -5,5 +5,6 @@ import { kubectlSuite } from './suite.ts'
 kubectlSuite(OLDEST)
 kubectlSuite('1.30')
 kubectlSuite('1.33')
-for (const minor of [27, 28, 29, 30, 31, 32, 33, 36])
+kubectlSuite('1.37')
+for (const minor of [27, 28, 29, 30, 31, 32, 33, 36, 37])
   kubectlSuite(`1.${minor}`, '/clusters/prod-eu')

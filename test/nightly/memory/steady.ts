@@ -9,7 +9,8 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { benchEvent } from '../../../bench/memory/events.ts'
 import { DevCredentials } from '../../../src/dev/credentials.ts'
-import { startEtcd } from '../../support/etcd.ts'
+import { smallLog } from '../../../src/dev/dev.ts'
+import { etcdBinary, startEtcd } from '../../support/etcd.ts'
 import { Tidings } from '../../support/tidings.ts'
 import { type Container, groupPeakBytes } from './container.ts'
 import { type CountedWatch, Sessions } from './counted-watch.ts'
@@ -59,9 +60,7 @@ const LATER = new Set([429, 503, 504])
 export async function steadyLoad(load: SteadyLoad): Promise<SteadyReport> {
   const folder = await mkdtemp(join(tmpdir(), 'tidings-memory-'))
   try {
-    await using etcd = await startEtcd({
-      args: ['--snapshot-count=1000', '--experimental-snapshot-catchup-entries=100'],
-    })
+    await using etcd = await startEtcd({ args: await smallLog(etcdBinary) })
     const policy = join(folder, 'retention.yaml')
     await writeFile(policy, policyOf(load.events))
     const { token, tokenFile } = await DevCredentials.create(folder)

@@ -1,12 +1,12 @@
 /** A Kubernetes as the origin, and two replicas with three mirrors of it. */
 import { execFile } from 'node:child_process'
 import { readFile, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { isObject } from '../../../src/lib/json.ts'
 import { yamlDocuments } from '../../../src/lib/text/yaml-documents.ts'
-import { etcdBinary } from '../../support/etcd.ts'
+import { etcdctlBinary } from '../../support/etcd.ts'
 import type { ApiAnswer, EventClient } from '../../support/event-client.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { KubeApiserver } from '../../support/kube-apiserver.ts'
@@ -126,8 +126,8 @@ export class Site implements AsyncDisposable {
   /** Compacts the history of the origin up to its newest revision. */
   async compactOrigin(): Promise<void> {
     const [endpoint = ''] = this.kubernetes.api.etcd.endpoints
-    const etcdctl = join(dirname(etcdBinary), 'etcdctl')
-    const call = (...args: readonly string[]) => run(etcdctl, [`--endpoints=${endpoint}`, ...args])
+    const call = (...args: readonly string[]) =>
+      run(etcdctlBinary, [`--endpoints=${endpoint}`, ...args])
     const { stdout } = await call('endpoint', 'status', '--write-out=json')
     const revision = JSON.parse(stdout)[0].Status.header.revision
     // Time for the watch of the observer to get there.

@@ -15,7 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { EtcdProcess } from '../../../src/dev/etcd-process.ts'
 import { aLane } from '../../../src/lib/run-queue.fixture.ts'
-import { etcdBinary } from '../../support/etcd.ts'
+import { etcdBinary, etcdctlBinary, etcdutlBinary } from '../../support/etcd.ts'
 import { eventually } from '../../support/eventually.ts'
 import { Replicas } from '../../support/replicas.ts'
 import { prefix, Replica } from '../../support/storage.ts'
@@ -146,7 +146,7 @@ async function second(
   const member = replicas.etcd.member(0)
   await rm(member.dataDir, { recursive: true })
   const peer = `http://127.0.0.1:${member.ports.peer}`
-  await run(join(etcdBinary, '../etcdutl'), [
+  await run(etcdutlBinary, [
     ...['snapshot', 'restore', snapshot, `--data-dir=${member.dataDir}`, '--name=m0'],
     ...[`--initial-cluster=m0=${peer}`, `--initial-advertise-peer-urls=${peer}`],
     ...(scenario.isBumped ? ['--bump-revision=1000000', '--mark-compacted'] : []),
@@ -200,7 +200,7 @@ function labelled(history: string): unknown {
 }
 
 async function etcdctl(endpoint: string, ...args: readonly string[]): Promise<void> {
-  await run(join(etcdBinary, '../etcdctl'), [`--endpoints=${endpoint}`, ...args])
+  await run(etcdctlBinary, [`--endpoints=${endpoint}`, ...args])
 }
 
 function sum(witnesses: readonly Witness[], count: (witness: Witness) => number): number {

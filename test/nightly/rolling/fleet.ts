@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeSelfSigned } from '../../../src/http/tls/self-signed.ts'
-import { type EtcdCluster, startEtcd } from '../../support/etcd.ts'
+import { type EtcdCluster, startEtcdCluster } from '../../support/etcd.ts'
 import { reservePort } from '../../support/ports.ts'
 import { configurationIn, PROXY_ADDRESS, RealProxy } from '../../support/proxies.ts'
 import { Tidings } from '../../support/tidings.ts'
@@ -26,6 +26,8 @@ export interface FleetOptions {
   /** `main.js` or a launcher; undefined is the build of this tree. */
   readonly program?: string | undefined
   readonly pace?: Pace
+  /** Default: one member. */
+  readonly etcd?: { readonly members: number; readonly args: readonly string[] }
 }
 
 const REPLICAS = 3
@@ -33,7 +35,7 @@ const TOKEN = 'rolling'
 const READY_MS_MAX = 60_000
 const PROXY_RETRY_MS = 50
 
-/** Three replicas behind a real haproxy, in front of one etcd; stopped at the end of the scope. */
+/** Three replicas behind a real haproxy, in front of an etcd; stopped at the end of the scope. */
 export class Fleet implements AsyncDisposable {
   readonly size: number = REPLICAS
   readonly #rest = new AsyncDisposableStack()
@@ -46,10 +48,14 @@ export class Fleet implements AsyncDisposable {
   #proxy: RealProxy | undefined
 
   /** Resolves when haproxy uses the replicas. */
-  static async start({ program, pace = documentedPace }: FleetOptions = {}): Promise<Fleet> {
+  static async start({
+    program,
+    pace = documentedPace,
+    etcd = { members: 1, args: [] },
+  }: FleetOptions = {}): Promise<Fleet> {
     const fleet = new Fleet(pace)
     try {
-      await fleet.#start(program)
+      await fleet.#start(program, etcd)
       return fleet
     } catch (error) {
       await fleet[Symbol.asyncDispose]()
@@ -61,7 +67,10 @@ export class Fleet implements AsyncDisposable {
     this.#pace = pace
   }
 
-  async #start(program: string | undefined): Promise<void> {
+  async #start(
+    program: string | undefined,
+    { members, args }: NonNullable<FleetOptions['etcd']>,
+  ): Promise<void> {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-rolling-'))
     this.#folder = folder
     this.#rest.defer(() => rm(folder, { recursive: true, force: true }))
@@ -72,7 +81,7 @@ export class Fleet implements AsyncDisposable {
     await writeFile(join(folder, 'tokens.csv'), `${TOKEN},admin,1,system:masters\n`, {
       mode: 0o600,
     })
-    this.#etcd = this.#rest.use(await startEtcd())
+    this.#etcd = this.#rest.use(await startEtcdCluster(members, { args }))
     this.#ports = [await reservePort(), await reservePort(), await reservePort()]
     this.#rest.defer(async () => {
       for (const replica of this.#replicas) await replica?.[Symbol.asyncDispose]()
@@ -102,6 +111,11 @@ export class Fleet implements AsyncDisposable {
     }
   }
 
+  get etcd(): EtcdCluster {
+    if (this.#etcd === undefined) throw new Error('there is no etcd yet')
+    return this.#etcd
+  }
+
   /** A connection through haproxy. */
   client(): RollingClient {
     return new RollingClient({ port: this.#proxy?.port ?? 0, ca: this.#ca, token: TOKEN })
@@ -128,8 +142,11 @@ export class Fleet implements AsyncDisposable {
 
   async #startOne(index: number, program: string | undefined): Promise<void> {
     await this.#replicas[index]?.[Symbol.asyncDispose]()
+    const { endpoints } = this.etcd
+    // Each replica prefers another member.
+    const first = index % endpoints.length
     const flags = [
-      `--etcd-servers=${this.#etcd?.endpoints[0]}`,
+      `--etcd-servers=${[...endpoints.slice(first), ...endpoints.slice(0, first)].join(',')}`,
       `--secure-port=${this.#ports[index]}`,
       `--tls-cert-file=${this.#folder}/serving.crt`,
       `--tls-private-key-file=${this.#folder}/serving.key`,

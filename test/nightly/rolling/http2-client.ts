@@ -11,7 +11,7 @@ export interface RollingClientOptions {
 export type Outcome = number | 'refused-stream' | 'not-sent' | 'lost'
 
 export interface RollingCall {
-  readonly method: 'GET' | 'POST' | 'PATCH'
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   readonly path: string
   readonly body?: string | undefined
   /** Default JSON. */

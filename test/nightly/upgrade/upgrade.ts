@@ -27,8 +27,8 @@ export async function upgradeAndRollBack(options: UpgradeOptions): Promise<LoadR
     ...(pace === undefined ? {} : { pace }),
   })
   for (let index = 0; index < fleet.size; index++) await verify(fleet, index, from)
-  using load = new UpgradeLoad(fleet)
-  await load.start(size)
+  using load = new UpgradeLoad(fleet, size)
+  await load.start()
   await sleep(restMs)
   for (let round = 0; round < rounds; round++) {
     for (const program of [to, from]) {
@@ -52,10 +52,10 @@ async function verify(fleet: Fleet, index: number, { identity }: Program): Promi
 
 /** Formats a report for people, without the faults. */
 export function describeLoad(report: LoadReport): string {
-  const { requests, events, changes, lists, refused, notSent, watches } = report
+  const { requests, events, deleted, changes, lists, refused, notSent, watches } = report
   return (
-    `${requests} requests: ${events} events with ${changes} changes, ${lists} complete lists; ` +
-    `${refused} refused and ${notSent} not sent because a replica stopped, and repeated; ` +
+    `${requests} requests: ${events} events and ${deleted} deleted ones with ${changes} changes, ` +
+    `${lists} complete lists; ${refused} refused and ${notSent} not sent because a replica stopped, and repeated; ` +
     `${watches.resumed} watches resumed, ${watches.received} changes received`
   )
 }

@@ -38,8 +38,10 @@ class SimulatedCluster implements Cluster, MemberCluster {
   readonly members: readonly SimulatedMember[]
   readonly leadership: Leadership
   readonly fragmentBytes: number
+  readonly #lacksPreviousEvery: number
+  #pastWatches = 0
   readonly rangeStreamShare: number
-  machine: Machine = new Machine()
+  machine: Machine
   quotaBytes: number
   readonly #observer: ClusterObserver
   readonly #now: () => number
@@ -50,8 +52,10 @@ class SimulatedCluster implements Cluster, MemberCluster {
   #floor = -1
 
   constructor(options: ClusterOptions) {
+    this.machine = new Machine(options.release ?? '3.5')
     this.quotaBytes = options.quotaBytes
     this.fragmentBytes = options.watchFragmentBytes ?? fragmentBytesDefault
+    this.#lacksPreviousEvery = options.watchLacksPreviousEvery ?? Number.POSITIVE_INFINITY
     this.rangeStreamShare = options.rangeStreamShare ?? 0
     this.#observer = options.observer
     const worlds = Array.from({ length: options.size }, (_, index) => options.world(index))
@@ -61,6 +65,10 @@ class SimulatedCluster implements Cluster, MemberCluster {
     )
     this.leadership = this.#newLeadership(options.network)
     this.#begin()
+  }
+
+  nextWatchLacksPrevious(): boolean {
+    return ++this.#pastWatches % this.#lacksPreviousEvery === 0
   }
 
   #newLeadership(network: PeerNetwork): Leadership {
@@ -134,7 +142,8 @@ class SimulatedCluster implements Cluster, MemberCluster {
 
   restore(snapshot: Snapshot, options: { readonly bump: number }): void {
     for (const member of this.members.keys()) this.crash(member)
-    this.machine = new Machine((snapshot as FullSnapshot).machine, options.bump)
+    const { machine } = snapshot as FullSnapshot
+    this.machine = new Machine(this.machine.release, machine, options.bump)
     const { revision } = this
     this.#observer.onRestore?.({ kept: snapshot.revision, revision, at: this.#now() })
     for (const member of this.members) member.start()

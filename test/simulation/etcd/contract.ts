@@ -112,8 +112,19 @@ export interface ClusterObserver {
   onEvent?(text: string): void
 }
 
+/** The minor versions of etcd whose clients observe different things. */
+export type Release = (typeof releases)[number]
+export const releases = ['3.5', '3.6', '3.7'] as const
+
+/** The release of a version such as 3.6.14; a later one than all of them is taken for the last. */
+export function releaseOf(version: string): Release {
+  return releases.find((release) => version.startsWith(`${release}.`)) ?? '3.7'
+}
+
 export interface ClusterOptions {
   readonly size: number
+  /** Default: 3.5. */
+  readonly release?: Release | undefined
   readonly world: (member: number) => MemberWorld
   readonly network: PeerNetwork
   readonly observer: ClusterObserver
@@ -123,6 +134,12 @@ export interface ClusterOptions {
   readonly rangeStreamShare?: number | undefined
   /** A watch response of this size is sent in fragments; default: etcd's 2 MiB. */
   readonly watchFragmentBytes?: number | undefined
+  /**
+   * The first changes of every so many watches of the past lack their previous values; default: of none.
+   * etcd registers a watch before the option that asks for them, so a busy member may send changes in
+   * between.
+   */
+  readonly watchLacksPreviousEvery?: number | undefined
 }
 
 /** An opaque copy of everything that `etcdutl snapshot save` would write. */

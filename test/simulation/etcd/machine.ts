@@ -19,6 +19,7 @@ import {
   type TxnRequest,
   TxnResponseSchema,
 } from '../../support/etcd-protocol/rpc_pb.ts'
+import type { Release } from './contract.ts'
 import { encode, endOf, nameOf } from './messages.ts'
 import type { Status } from './status.ts'
 import * as statuses from './status.ts'
@@ -100,7 +101,10 @@ export class Machine {
   readonly leases: Map<bigint, Lease> = new Map()
   alarms: readonly Alarm[] = []
 
-  constructor(copy?: MachineCopy, bump: number = 0) {
+  readonly release: Release
+
+  constructor(release: Release, copy?: MachineCopy, bump: number = 0) {
+    this.release = release
     this.store = new Store(copy?.store, bump)
     if (copy === undefined) return
     this.alarms = copy.alarms
@@ -170,7 +174,7 @@ export class Machine {
   findRange(range: RangeRequest, view: View): FoundRange | Status {
     if (range.revision > view.revision) return statuses.futureRevision
     if (range.revision > 0 && range.revision < view.compacted) return statuses.compacted
-    return rangeResponse(this.store, range, view.revision)
+    return this.#rangeResponse(range, view.revision)
   }
 
   #txn(txn: TxnRequest): Encode | Status {
@@ -206,7 +210,7 @@ export class Machine {
         case 'requestDeleteRange':
           return { response: { case: 'responseDeleteRange', value: this.#delete(op.value) } }
         case 'requestRange': {
-          const value = rangeResponse(this.store, op.value, revision ?? this.store.readRevision)
+          const value = this.#rangeResponse(op.value, revision ?? this.store.readRevision)
           return { response: { case: 'responseRange', value } }
         }
         case 'choice': {
@@ -219,6 +223,27 @@ export class Machine {
           throw new Error(`an operation of a checked transaction is ${op.case}`)
       }
     })
+  }
+
+  #rangeResponse(range: RangeRequest, current: number): FoundRange {
+    const { countOnly, keysOnly } = range
+    const revision = range.revision <= 0n ? current : Number(range.revision)
+    const limit = Number(range.limit)
+    const found = this.store.records(nameOf(range.key), endOf(range.rangeEnd), revision)
+    const isLimited = !countOnly && limit > 0 && found.length > limit
+    const records = countOnly ? [] : isLimited ? found.slice(0, limit) : found
+    const kvs = records.map((record) => {
+      const { kv } = record.at(revision) as Version
+      return keysOnly ? this.#withoutValue(kv) : kv
+    })
+    const header = { revision: BigInt(current) }
+    return { header, kvs, more: isLimited, count: BigInt(found.length) }
+  }
+
+  /** etcd 3.7 does not read the value, which has the lease as well. */
+  #withoutValue(kv: KeyValue): KeyValue {
+    const lease = this.release === '3.7' ? 0n : kv.lease
+    return { ...kv, lease, value: new Uint8Array() }
   }
 
   #put({ key, value, lease, prevKv }: PutRequest) {
@@ -330,21 +355,6 @@ interface FoundRange {
   readonly kvs: KeyValue[]
   readonly more: boolean
   readonly count: bigint
-}
-
-function rangeResponse(store: Store, range: RangeRequest, current: number): FoundRange {
-  const { countOnly, keysOnly } = range
-  const revision = range.revision <= 0n ? current : Number(range.revision)
-  const limit = Number(range.limit)
-  const found = store.records(nameOf(range.key), endOf(range.rangeEnd), revision)
-  const isLimited = !countOnly && limit > 0 && found.length > limit
-  const records = countOnly ? [] : isLimited ? found.slice(0, limit) : found
-  const kvs = records.map((record) => {
-    const { kv } = record.at(revision) as Version
-    return keysOnly ? { ...kv, value: new Uint8Array() } : kv
-  })
-  const header = { revision: BigInt(current) }
-  return { header, kvs, more: isLimited, count: BigInt(found.length) }
 }
 
 function holds(store: Store, compare: Compare, revision: number): boolean {

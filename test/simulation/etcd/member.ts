@@ -57,6 +57,7 @@ export interface MemberCluster {
   readonly leadership: Leadership
   readonly quotaBytes: number
   readonly fragmentBytes: number
+  nextWatchLacksPrevious(): boolean
   readonly rangeStreamShare: number
   readonly members: readonly SimulatedMember[]
   /** The size of a database file without free pages. */
@@ -121,6 +122,10 @@ export class SimulatedMember implements Member, Participant, ReadHost, WatchHost
 
   get fragmentBytes(): number {
     return this.#cluster.fragmentBytes
+  }
+
+  nextWatchLacksPrevious(): boolean {
+    return this.#cluster.nextWatchLacksPrevious()
   }
 
   get hasLeader(): boolean {
@@ -311,7 +316,7 @@ export class SimulatedMember implements Member, Participant, ReadHost, WatchHost
 
   #txn(message: Buffer, reply: Reply): void {
     const txn = decode(TxnRequestSchema, message)
-    const cost = costOf(txn)
+    const cost = costOf(txn, this.#cluster.machine.release)
     this.#withSpace(cost, reply, () => {
       const refusal = checkTxn(txn)
       if (refusal !== undefined) reply(refusal)

@@ -1,19 +1,22 @@
 /**
- * Records the scenarios from a real etcd: `node test/simulation/etcd/record.ts [name]`. Run it when a
- * scenario changes or for another version of etcd, and read the difference.
+ * Records the scenarios from a real etcd: `[ETCD=...] node test/simulation/etcd/record.ts [name]`. Run it
+ * with every etcd when a scenario changes, and read the difference. Those of a later release than 3.5 are
+ * kept only where they differ.
  */
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import process from 'node:process'
-import { promisify } from 'node:util'
-import { EtcdMember, etcdBinary } from '../../support/etcd.ts'
+import { isDeepStrictEqual, promisify } from 'node:util'
+import { versionOf } from '../../../tools/other-etcds.ts'
+import { EtcdMember, etcdBinary, etcdctlBinary, etcdutlBinary } from '../../support/etcd.ts'
 import { reserveEtcdPorts } from '../../support/ports.ts'
 import { play, quietMs, sentMs, type Target } from './checks/play.ts'
 import { RealMember, type RealStream } from './checks/real-member.ts'
+import { recordedBy, recordedFile } from './checks/recordings.ts'
 import { type Scenario, scenarios } from './checks/scenarios.ts'
-import type { CallReply } from './contract.ts'
+import { type CallReply, releaseOf } from './contract.ts'
 
 const run = promisify(execFile)
 const name = 'm0'
@@ -82,9 +85,8 @@ class RealTarget implements Target {
 
   async snapshot(): Promise<void> {
     const { ports } = this.#member
-    const etcdctl = join(dirname(etcdBinary), 'etcdctl')
     const endpoint = `--endpoints=127.0.0.1:${ports.client}`
-    await run(etcdctl, [endpoint, 'snapshot', 'save', join(this.#folder, 'snapshot')])
+    await run(etcdctlBinary, [endpoint, 'snapshot', 'save', join(this.#folder, 'snapshot')])
   }
 
   async restore(bump: number): Promise<void> {
@@ -92,7 +94,7 @@ class RealTarget implements Target {
     await this.#member.kill()
     await rm(this.#member.dataDir, { recursive: true })
     const peer = `http://127.0.0.1:${this.#member.ports.peer}`
-    await run(join(dirname(etcdBinary), 'etcdutl'), [
+    await run(etcdutlBinary, [
       'snapshot',
       'restore',
       join(this.#folder, 'snapshot'),
@@ -125,16 +127,20 @@ class RealTarget implements Target {
   }
 }
 
-const folder = join(import.meta.dirname, 'recorded')
-await mkdir(folder, { recursive: true })
+const release = releaseOf(versionOf(etcdBinary))
 for (const scenario of scenarios) {
   if (process.argv[2] !== undefined && process.argv[2] !== scenario.name) continue
   const target = await RealTarget.start(scenario)
   try {
     const recording = await play(scenario, target)
     const lines = recording.map((entry) => `  ${JSON.stringify(entry)}`)
-    await writeFile(join(folder, `${scenario.name}.json`), `[\n${lines.join(',\n')}\n]\n`)
-    process.stdout.write(`${scenario.name}: ${recording.length} steps\n`)
+    const isNew =
+      release === '3.5' || !isDeepStrictEqual(recording, recordedBy('3.5', scenario.name))
+    const file = recordedFile(release, scenario.name)
+    if (isNew) await writeFile(file, `[\n${lines.join(',\n')}\n]\n`)
+    else await rm(file, { force: true })
+    const kept = isNew ? 'recorded' : 'as with 3.5'
+    process.stdout.write(`${scenario.name}: ${recording.length} steps, ${kept}\n`)
   } finally {
     await target.close()
   }

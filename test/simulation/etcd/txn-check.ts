@@ -1,5 +1,6 @@
 /** The checks of a transaction before it is proposed, with etcd's rules and their gaps. */
 import type { PutRequest, RequestOp, TxnRequest } from '../../support/etcd-protocol/rpc_pb.ts'
+import type { Release } from './contract.ts'
 import { nameOf } from './messages.ts'
 import type { Status } from './status.ts'
 import * as statuses from './status.ts'
@@ -101,15 +102,19 @@ export function isSerializable({ success, failure }: TxnRequest): boolean {
   )
 }
 
-/** What the space quota charges for a transaction. Nested transactions are not counted. */
-export function costOf({ success, failure }: TxnRequest): number {
-  return Math.max(costOfOps(success), costOfOps(failure))
-}
-
-function costOfOps(ops: readonly RequestOp[]): number {
-  let cost = 0
-  for (const { request } of ops) if (request.case === 'requestPut') cost += costOfPut(request.value)
-  return cost
+/** What the space quota charges for a transaction. etcd 3.5 does not count nested transactions. */
+export function costOf(txn: TxnRequest, release: Release): number {
+  const costOfOps = (ops: readonly RequestOp[]): number => {
+    let cost = 0
+    for (const { request } of ops) {
+      if (request.case === 'requestPut') cost += costOfPut(request.value)
+      else if (request.case === 'requestTxn' && release !== '3.5') {
+        cost += costOf(request.value, release)
+      }
+    }
+    return cost
+  }
+  return Math.max(costOfOps(txn.success), costOfOps(txn.failure))
 }
 
 function costOfPut({ key, value }: PutRequest): number {

@@ -32,6 +32,8 @@ export interface WatchHost {
   readonly compacted: number
   /** A response that is larger is cut into fragments, if the client allows that. */
   readonly fragmentBytes: number
+  /** Whether the first changes of a new watch of the past lack their previous values. */
+  nextWatchLacksPrevious(): boolean
   readonly hasLeader: boolean
   header(revision: number): Header
 }
@@ -128,6 +130,7 @@ class WatchStream implements StreamIn {
   #isClosed = false
   /** Whether nothing was sent since the last periodic report of progress. */
   #isQuiet = true
+  #lacksPrevious = false
   #cancelProgress: (() => void) | undefined
 
   constructor(host: WatchHost, out: StreamOut, options: StreamOptions) {
@@ -199,6 +202,7 @@ class WatchStream implements StreamIn {
     } else {
       this.state = 'unsynced'
       this.#minRevision = start
+      this.#lacksPrevious = this.#host.nextWatchLacksPrevious()
       this.#options.onBehind()
     }
     if (request.progressNotify) this.#startProgress()
@@ -255,6 +259,7 @@ class WatchStream implements StreamIn {
     this.#minRevision = more ?? Math.max(revision + 1, this.#minRevision)
     if (more === undefined) this.state = 'synced'
     this.#deliver(this.#encode(events))
+    this.#lacksPrevious = false
   }
 
   #deliver(messages: readonly Buffer[]): void {
@@ -303,7 +308,8 @@ class WatchStream implements StreamIn {
   #event({ record, version }: StoredChange): Event {
     const { kv } = version
     const before = version.revision - 1
-    const hasPrevious = this.#request.prevKv && kv.createRevision !== kv.modRevision
+    const isWanted = this.#request.prevKv && !this.#lacksPrevious
+    const hasPrevious = isWanted && kv.createRevision !== kv.modRevision
     const isRetained = before >= this.#host.compacted
     const prevKv = hasPrevious && isRetained ? record.at(before)?.kv : undefined
     return create(EventSchema, { type: isDeletion(version) ? 1 : 0, kv, prevKv })

@@ -142,4 +142,18 @@ export const etcdClientFaults: readonly PlantedFault[] = [
     ],
     faults: ['restore', 'link-cut', 'link-cut-one-way', 'replica-stop'],
   },
+  {
+    name: 'missing-previous-value-taken-for-compacted',
+    component: 'watch stream',
+    breaks: 'watches end as compacted only when history is lost',
+    mistake: 'a change that comes without its previous value is passed on, although etcd has it',
+    patches: [
+      {
+        file: 'src/etcd/watch-stream.ts',
+        find: 'if (streams >= lackingStreamsMax) return',
+        replace: 'if (streams >= 1) return',
+      },
+    ],
+    operations: 150,
+  },
 ]

@@ -4,6 +4,7 @@ import { createWriteStream } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { hasOldFlags } from '../../../../src/dev/etcd-process.ts'
 import { pause } from '../../../../src/lib/abort.ts'
 import { etcdBinary } from '../../../support/etcd.ts'
 import { address, Network } from './network.ts'
@@ -19,6 +20,7 @@ export class Member {
   readonly #network: Network
   readonly #folder: string
   readonly #size: number
+  readonly #corruptCheck: string
   #process: ChildProcess | undefined
 
   constructor(options: {
@@ -26,12 +28,14 @@ export class Member {
     readonly size: number
     readonly network: Network
     readonly folder: string
+    readonly corruptCheck: string
   }) {
     this.index = options.index
     this.endpoint = `http://${address(options.index)}:${clientPort}`
     this.#network = options.network
     this.#folder = options.folder
     this.#size = options.size
+    this.#corruptCheck = options.corruptCheck
   }
 
   get pid(): number {
@@ -89,8 +93,7 @@ export class Member {
       `--listen-peer-urls=${peerUrl(this.index)}`,
       `--initial-advertise-peer-urls=${peerUrl(this.index)}`,
       `--initial-cluster=${cluster.join(',')}`,
-      // A member that comes back with other data than the rest must not serve.
-      '--experimental-initial-corrupt-check',
+      this.#corruptCheck,
       '--log-level=warn',
     ]
   }
@@ -104,19 +107,22 @@ export class Cluster implements AsyncDisposable {
   static async start(size: number): Promise<Cluster> {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-chaos-'))
     const network = await Network.create(size)
-    const cluster = new Cluster(network, folder, size)
+    // A member that comes back with other data than the rest must not serve.
+    const corruptCheck = (await hasOldFlags(etcdBinary))
+      ? '--experimental-initial-corrupt-check'
+      : '--feature-gates=InitialCorruptCheck=true'
+    const options = { size, network, folder, corruptCheck }
+    const members = Array.from({ length: size }, (_, index) => new Member({ ...options, index }))
+    const cluster = new Cluster(members, network, folder)
     await Promise.all(cluster.members.map((member) => member.start()))
     await cluster.untilHealthy()
     return cluster
   }
 
-  private constructor(network: Network, folder: string, size: number) {
+  private constructor(members: readonly Member[], network: Network, folder: string) {
+    this.members = members
     this.network = network
     this.#folder = folder
-    this.members = Array.from(
-      { length: size },
-      (_, index) => new Member({ index, size, network, folder }),
-    )
   }
 
   get endpoints(): readonly string[] {

@@ -61,6 +61,10 @@ function option(random: Random, name: string): [string, Tree] {
       random.pick<Tree>(['Orphan', 'Background', 'Foreground', 'bad', '', null]),
     ],
     () => ['orphanDependents', random.pick<Tree>([true, false, null, 'x'])],
+    () => [
+      'ignoreStoreReadErrorWithClusterBreakingPotential',
+      random.pick<Tree>([true, true, false, null, 'x']),
+    ],
     () => ['dryRun', random.pick<Tree>([['All'], ['All'], [], ['bad'], 'All', ['All', 'All']])],
     () => ['bogus', 1],
   ])()

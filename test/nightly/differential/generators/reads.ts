@@ -1,5 +1,6 @@
 /** Requests that only read. */
 import type { Random } from '../../../support/random.ts'
+import { shardSelector } from '../../../support/shards.ts'
 import type { GroupName, Step } from '../step.ts'
 import { NAMES } from './values.ts'
 
@@ -234,10 +235,40 @@ const FIELD_VALUES = [
   'é',
 ] as const
 
-/** Selects by label, by field, or both. */
+const NAMESPACE = 'object.metadata.namespace'
+const ALL_UIDS = shardSelector(0, 1)
+/** Each server gives an event its own uid, so that only all of them can be compared. */
+const SHARD_SELECTORS = [
+  ALL_UIDS,
+  shardSelector(0, 2, NAMESPACE),
+  shardSelector(1, 2, NAMESPACE),
+  shardSelector(2, 3, NAMESPACE),
+  `${shardSelector(0, 4, NAMESPACE)} || ${shardSelector(2, 4, NAMESPACE)}`,
+  `(${shardSelector(3, 4, NAMESPACE)}||\n (${shardSelector(1, 4, NAMESPACE)} ))`,
+  shardSelector(0, 2, NAMESPACE).replaceAll("'", '"'),
+  shardSelector(0, 2, ` ${NAMESPACE} `),
+  `${ALL_UIDS} || ${shardSelector(0, 1, NAMESPACE)}`,
+  `${ALL_UIDS} && ${ALL_UIDS}`,
+  shardSelector(0, 2, 'object.metadata.name'),
+  "shardRange(object.metadata.uid, '0x0', '0x8')",
+  "shardRange(object.metadata.uid, '0x8000000000000000', '0x0000000000000000')",
+  "shardRange(object.metadata.uid, '0X0000000000000000', '0x8000000000000000')",
+  "shardRange(object.metadata.uid, '0x000000000000000A', '0x8000000000000000')",
+  "shardRange(object.metadata.uid, '0x0000000000000000', '0x10000000000000001')",
+  'shardRange(object.metadata.uid, 0, 8)',
+  "shardRange(object.metadata.uid, '0x0000000000000000')",
+  `(${ALL_UIDS}`,
+  `${ALL_UIDS} ||`,
+  'metadata.uid',
+  ' ',
+  '',
+] as const
+
+/** Selects by label, by field, by shard, or by several of them. */
 export function selection(random: Random, group: GroupName): [string, string][] {
   const query: [string, string][] = []
   if (random.chance(0.5)) query.push(['labelSelector', random.pick(LABEL_SELECTORS)])
+  if (random.chance(0.15)) query.push(['shardSelector', random.pick(SHARD_SELECTORS)])
   if (random.chance(0.6)) {
     const terms = Array.from({ length: 1 + random.below(2) }, () => {
       const field = random.chance(0.9)

@@ -1,4 +1,5 @@
 import type { Random } from '../../../support/random.ts'
+import { shardSelector } from '../../../support/shards.ts'
 import { continueToken, fieldSelector, labelSelector } from './selectors.ts'
 import { hostileName, hostileText } from './values.ts'
 
@@ -14,6 +15,16 @@ const PARAMETERS: readonly [readonly [string, Value], ...(readonly [string, Valu
   ['continue', continueToken],
   ['labelSelector', labelSelector],
   ['fieldSelector', fieldSelector],
+  [
+    'shardSelector',
+    one(
+      shardSelector(0, 2),
+      `(${shardSelector(0, 3)} || (${shardSelector(2, 3)}))`,
+      shardSelector(1, 2, 'object.metadata.namespace'),
+      "shardRange(object.metadata.uid, '0x0', '0x8')",
+      'shardRange(',
+    ),
+  ],
   // Large versions only by chance: those wait for a version that never comes.
   ['resourceVersion', one('0', '1', '-1', '', 'x', '01', '9223372036854775808', '1.0')],
   ['resourceVersionMatch', one('Exact', 'NotOlderThan', '', 'exact')],

@@ -1,5 +1,7 @@
 /** Compares the simulated member with a real one: every reply, and every message of watches. */
 import { Random } from '../../../support/random.ts'
+import type { Release } from '../contract.ts'
+import * as statuses from '../status.ts'
 import { type ClientStream, FakeWorld } from './fake-world.ts'
 import { message, nested } from './messages.ts'
 import { normalForm, watchForms } from './normal-form.ts'
@@ -19,6 +21,20 @@ const refusedWatch = nested(1, message([1, 'b'], [2, 'a']))
 const streamsMax = 4
 const recentMax = 12
 
+/** With which etcd refuses a branch of a transaction before it executes anything. */
+const branchRefusals = [statuses.compacted, statuses.futureRevision, statuses.leaseNotFound].map(
+  (status) => JSON.stringify(status),
+)
+
+/**
+ * A difference between releases that tidings cannot notice: of several reasons to refuse a transaction,
+ * etcd 3.5 reports one of a put first, and 3.6 the first in the order of its operations. tidings reads at
+ * an earlier revision outside of transactions only.
+ */
+function isKnown(path: string, forms: readonly string[]): boolean {
+  return path === 'KV/Txn' && forms.every((form) => branchRefusals.includes(form))
+}
+
 interface StreamPair {
   readonly real: RealStream
   readonly simulated: ClientStream
@@ -33,10 +49,10 @@ export class Differential {
   readonly #recent: string[] = []
   #streams: StreamPair[] = []
 
-  constructor(real: RealMember, seed: number) {
+  constructor(real: RealMember, { seed, release }: { seed: number; release: Release }) {
     this.#real = real
     this.#random = new Random(seed)
-    const world = new FakeWorld({ size: 1, seed })
+    const world = new FakeWorld({ size: 1, seed, release })
     this.#world = world
     const position = {
       get revision() {
@@ -75,7 +91,9 @@ export class Differential {
     const real = await this.#real.call(call.path, call.request)
     const simulated = this.#world.call(0, call.path, call.request)
     const [theirs, ours] = [normalForm(call.path, real), normalForm(call.path, simulated)]
-    if (theirs !== ours) this.#fail(`reply to ${call.path}`, theirs, ours)
+    if (theirs !== ours && !isKnown(call.path, [theirs, ours])) {
+      this.#fail(`reply to ${call.path}`, theirs, ours)
+    }
   }
 
   /** After the watchers have everything: what they still need must not depend on the time. */

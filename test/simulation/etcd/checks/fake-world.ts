@@ -8,6 +8,7 @@ import type {
   ClusterOptions,
   Commit,
   MemberWorld,
+  Release,
   StreamIn,
 } from '../contract.ts'
 
@@ -16,6 +17,7 @@ const stepsMax = 1_000_000
 
 export interface WorldOptions {
   readonly size: number
+  readonly release?: Release | undefined
   readonly seed?: number | undefined
   readonly delayMs?: readonly [number, number] | undefined
   readonly quotaBytes?: number | undefined
@@ -51,6 +53,7 @@ export class FakeWorld {
     const [least, most] = options.delayMs ?? [0.2, 1]
     const clusterOptions: ClusterOptions = {
       size: options.size,
+      release: options.release,
       quotaBytes: options.quotaBytes ?? 0,
       watchFragmentBytes: options.watchFragmentBytes,
       rangeStreamShare: options.rangeStreamShare,

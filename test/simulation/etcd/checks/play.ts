@@ -1,5 +1,5 @@
 /** Plays a scenario on a target and notes its replies in a form that can be compared. */
-import type { CallReply } from '../contract.ts'
+import type { CallReply, Release } from '../contract.ts'
 import { type ClientStream, FakeWorld } from './fake-world.ts'
 import { normalForm, watchForms } from './normal-form.ts'
 import type { Scenario, Step } from './scenarios.ts'
@@ -81,8 +81,8 @@ export class SimulatedTarget implements Target {
   readonly #streams = new Map<string, ClientStream>()
   #snapshot: ReturnType<FakeWorld['cluster']['snapshot']> | undefined
 
-  constructor(quotaBytes: number) {
-    this.#world = new FakeWorld({ size: 1, quotaBytes })
+  constructor(quotaBytes: number, release: Release) {
+    this.#world = new FakeWorld({ size: 1, quotaBytes, release })
     this.#world.elect()
   }
 

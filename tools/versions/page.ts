@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { markdownTable } from '../markdown-table.ts'
+import { PARTS, type Part } from './parts.ts'
+import { type Result, results } from './results.ts'
+
+const root = join(import.meta.dirname, '../..')
+
+/** docs/reference/versions.md */
+export function versionsPage(): string {
+  const lines = [
+    '# Supported versions',
+    '',
+    '<!-- Made by tools/gen-docs.ts from tools/versions/parts.ts and test/versions.json; `npm run versions` records the results. -->',
+    '',
+    'What this server works with, what tests it before every change, and what the last `npm run versions` found with each',
+    'release: tests that passed, requests that Kubernetes answered in the same way, or mirrored events that were complete',
+    'after all faults. The nightly run includes these suites.',
+    '',
+    ...markdownTable(
+      ['what', 'supported', 'before every change', 'release', 'last run'],
+      PARTS.flatMap(rows),
+    ),
+    '',
+    `The archive and the image contain Node ${nodeVersion()}, which runs every test. They are built for Linux with glibc and`,
+    'tested on Debian 12 and 13, x64; arm64 is built and not tested.',
+    '',
+    'Releases of etcd before the supported ones have known consistency bugs, and the server warns of them in its log.',
+    '[Which etcd](../how-to/size.md#which-etcd) helps to choose; [upgrade](../how-to/upgrade.md) says how to change it.',
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+/** A row for each release, under the row that says what is supported. */
+function rows(part: Part): readonly (readonly string[])[] {
+  const found = results().filter(({ part: id }) => id === part.id)
+  const releases = [...new Set(found.map(({ version }) => version))].toSorted((one, other) =>
+    one.localeCompare(other, 'en', { numeric: true }),
+  )
+  return releases.map((release, index) => [
+    ...(index === 0 ? [part.name, part.supported, part.inCi] : ['', '', '']),
+    release,
+    summary(
+      part,
+      found.filter(({ version }) => version === release),
+    ),
+  ])
+}
+
+function summary({ runs }: Part, found: readonly Result[]): string {
+  const outcomes = found.map(({ suite, count, hasPassed }) => {
+    const counted = runs.find((run) => run.suite === suite)?.counted ?? ''
+    return hasPassed ? `${suite}: ${count.toLocaleString('en')} ${counted}` : `${suite}: **failed**`
+  })
+  return `${outcomes.join(', ')} (${found
+    .map(({ on }) => on)
+    .toSorted()
+    .at(-1)})`
+}
+
+function nodeVersion(): string {
+  return readFileSync(join(root, '.node-version'), 'utf8').trim()
+}
