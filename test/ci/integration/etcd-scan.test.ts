@@ -30,8 +30,8 @@ function open(cluster: Pick<EtcdCluster, 'endpoints' | 'tls'>): Opened {
   return { client, paths, [Symbol.dispose]: () => client.close() }
 }
 
-async function fill(client: EtcdClient, fillWith = 1): Promise<void> {
-  const value = Buffer.alloc(valueBytes, fillWith)
+async function fill(client: EtcdClient, fillWith = 1, bytes = valueBytes): Promise<void> {
+  const value = Buffer.alloc(bytes, fillWith)
   for (let from = 0; from < keysMax; from += putsPerTxn) {
     const puts = Array.from({ length: putsPerTxn }, (_, n) => ({
       type: 'put' as const,
@@ -39,6 +39,15 @@ async function fill(client: EtcdClient, fillWith = 1): Promise<void> {
       value,
     }))
     await client.txn({ success: puts })
+  }
+}
+
+/** Values of a megabyte, after the others. */
+async function putLarge(client: EtcdClient, count: number): Promise<void> {
+  const value = Buffer.alloc(1024 * 1024, 1)
+  for (let n = 0; n < count; n++) {
+    const key = Buffer.from(`${prefix}large-${String(n).padStart(3, '0')}`)
+    await client.txn({ success: [{ type: 'put', key, value }] })
   }
 }
 
@@ -124,16 +133,8 @@ describe('streams of etcd 3.7', { skip: streams37.skip }, () => {
     await using proxy = await FaultProxy.start(etcd.endpoints[0] ?? '')
     using opened = open({ endpoints: [proxy.address], tls: undefined })
     const { client } = opened
-    for (let part = 0; part < 6; part++) {
-      const value = Buffer.alloc(100_000)
-      const puts = Array.from({ length: 10 }, (_, n) => ({
-        type: 'put' as const,
-        key: Buffer.from(`${prefix}${part}${n}`),
-        value,
-      }))
-      await Promise.all(puts.map((put) => client.txn({ success: [put] })))
-    }
     await fill(client)
+    await putLarge(client, 10)
     const scan = client.scan(range)
     await scan.next()
     await scan.next()
@@ -148,6 +149,17 @@ describe('streams of etcd 3.7', { skip: streams37.skip }, () => {
     let left = 0
     for await (const { kvs } of scan) left += kvs.length
     assert.ok(left > 0)
+  })
+
+  test('a message that is too large is read in ranges', async () => {
+    await using etcd = await startEtcd({ binary })
+    using opened = open(etcd)
+    const { client, paths } = opened
+    // Small values make etcd put many keys into the next message, and the large ones are all in it.
+    await fill(client, 1, 10)
+    await putLarge(client, 40)
+    assert.equal((await read(client.scan(range))).keys, keysMax + 40)
+    assert.ok(paths.filter((path) => path === 'RangeStream').length > 1)
   })
 
   test('a member that is paused in a stream is left for another one', async () => {

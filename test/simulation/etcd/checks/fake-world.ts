@@ -22,9 +22,10 @@ export interface WorldOptions {
   readonly delayMs?: readonly [number, number] | undefined
   readonly quotaBytes?: number | undefined
   readonly watchFragmentBytes?: number | undefined
+  readonly rangeStreamShare?: number | undefined
 }
 
-/** A watch stream as a client sees it. */
+/** A stream as a client sees it. */
 export interface ClientStream {
   readonly input: StreamIn
   readonly messages: Buffer[]
@@ -55,6 +56,7 @@ export class FakeWorld {
       release: options.release,
       quotaBytes: options.quotaBytes ?? 0,
       watchFragmentBytes: options.watchFragmentBytes,
+      rangeStreamShare: options.rangeStreamShare,
       world: () => this.#memberWorld(),
       network: {
         isReachable: (from, to) => this.#cut[from * options.size + to] !== true,
@@ -147,6 +149,19 @@ export class FakeWorld {
     request: Buffer,
     options: { readonly needsLeader: boolean } = { needsLeader: true },
   ): ClientStream {
+    return this.#open('openWatch', member, request, options)
+  }
+
+  rangeStream(member: number, request: Buffer): ClientStream {
+    return this.#open('openRangeStream', member, request, { needsLeader: true })
+  }
+
+  #open(
+    kind: 'openWatch' | 'openRangeStream',
+    member: number,
+    request: Buffer,
+    options: { readonly needsLeader: boolean },
+  ): ClientStream {
     const messages: Buffer[] = []
     const stream: { -readonly [Name in keyof ClientStream]: ClientStream[Name] } = {
       messages,
@@ -154,7 +169,7 @@ export class FakeWorld {
       isReading: true,
       input: undefined as unknown as StreamIn,
     }
-    const opened = this.cluster.members[member]?.openWatch(
+    const opened = this.cluster.members[member]?.[kind](
       {
         send: (message) => {
           messages.push(message)

@@ -16,6 +16,11 @@ export interface RealStream {
   close(): void
 }
 
+export interface RealExchange {
+  readonly messages: readonly Buffer[]
+  readonly end: { readonly code: number; readonly details: string }
+}
+
 export class RealMember {
   readonly #session: ReturnType<typeof connect>
 
@@ -26,24 +31,28 @@ export class RealMember {
   }
 
   /** `LeaseKeepAlive`, a stream in gRPC, is a call here: one request, one reply. */
-  call(path: string, request: Buffer): Promise<CallReply> {
+  async call(path: string, request: Buffer): Promise<CallReply> {
+    const { messages, end } = await this.exchange(path, request)
+    const [message] = messages
+    return end.code === 0 && message !== undefined ? { code: 0, message } : end
+  }
+
+  /** Sends one request; resolves to all messages of the response and its status. */
+  exchange(path: string, request: Buffer): Promise<RealExchange> {
     const stream = this.#request(path)
     const messages = messagesOf(stream)
-    let status: CallReply = { code: 14, details: 'the stream ended without a status' }
+    let end = { code: 14, details: 'the stream ended without a status' }
     const noteStatus = (headers: NodeJS.Dict<string | string[]>) => {
       const code = headers['grpc-status']
       const details = decodeURIComponent(String(headers['grpc-message'] ?? ''))
-      if (code !== undefined) status = { code: Number(code), details }
+      if (code !== undefined) end = { code: Number(code), details }
     }
     stream.on('response', noteStatus)
     stream.on('trailers', noteStatus)
     stream.setTimeout(callTimeoutMs, () => stream.destroy())
     stream.end(framed(request))
     return new Promise((resolve) => {
-      stream.on('close', () => {
-        const [message] = messages
-        resolve(status.code === 0 && message !== undefined ? { code: 0, message } : status)
-      })
+      stream.on('close', () => resolve({ messages, end }))
     })
   }
 
