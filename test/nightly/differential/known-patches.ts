@@ -20,7 +20,7 @@ import {
 import { type Step, sentText } from './step.ts'
 
 const PRINTED_WHEN_EMPTY =
-  /^\.(?:eventTime|reporting(?:Component|Instance|Controller)|source|\w*[tT]imestamp|deprecatedSource)$/
+  /^\.(?:eventTime|reporting(?:Component|Instance|Controller)|source|\w*[tT]imestamp|deprecatedSource|series\.lastObservedTime)$/
 
 /** Whether the body has the field with an empty value. */
 function isEmptied(step: Step, field: string): boolean {
