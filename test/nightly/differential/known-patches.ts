@@ -1,6 +1,7 @@
 /** Known differences of patches, and of field ownership. */
 import { isDeepStrictEqual } from 'node:util'
-import { messageOf } from './digest.ts'
+import { isObject, type Json, memberOf } from '../../../src/lib/json.ts'
+import { type Digest, messageOf } from './digest.ts'
 import { MISTAKES_AS_500 } from './mistakes.ts'
 import {
   changingFrames,
@@ -20,7 +21,22 @@ import {
 import { type Step, sentText } from './step.ts'
 
 const PRINTED_WHEN_EMPTY =
-  /^\.(?:eventTime|reporting(?:Component|Instance|Controller)|source|\w*[tT]imestamp|deprecatedSource)$/
+  /^\.(?:eventTime|reporting(?:Component|Instance|Controller)|source|\w*[tT]imestamp|deprecatedSource|series\.lastObservedTime)$/
+
+/** The members of fieldsV1 that an empty event of Kubernetes has, and those of empty objects. */
+const OWNED_WHEN_EMPTY =
+  /^f:(?:eventTime|reporting(?:Component|Instance|Controller)|\w*[sS]ource|\w*[tT]imestamp|related|series)$/
+
+function ownersOf({ content }: Digest): readonly Json[] {
+  const metadata = isObject(content) ? memberOf(content, 'metadata') : undefined
+  const owners = isObject(metadata) ? memberOf(metadata, 'managedFields') : undefined
+  return Array.isArray(owners) ? owners : []
+}
+
+function ownsOnlyEmpty(entry: Json): boolean {
+  const fields = isObject(entry) ? memberOf(entry, 'fieldsV1') : undefined
+  return isObject(fields) && Object.keys(fields).every((name) => OWNED_WHEN_EMPTY.test(name))
+}
 
 /** Whether the body has the field with an empty value. */
 function isEmptied(step: Step, field: string): boolean {
@@ -244,6 +260,16 @@ export const PATCHES: readonly KnownDifference[] = [
           place,
         ),
       ),
+  },
+  {
+    // All that a manager owns is empty, so there is no entry for it.
+    row: 'empty-fields-have-no-owner',
+    explains: ({ step, ours, theirs, places }) =>
+      step.comparesOwners === true &&
+      places.every((place) => /^\.content\.metadata\.managedFields: \d+ items/.test(place)) &&
+      ownersOf(theirs)
+        .filter((entry) => !ownersOf(ours).some((one) => isDeepStrictEqual(one, entry)))
+        .every(ownsOnlyEmpty),
   },
   {
     row: 'empty-fields-have-no-owner',

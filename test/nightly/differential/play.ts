@@ -155,7 +155,11 @@ export function compared(
 }
 
 /** Rows after which one server lists another state, or has another next page. */
-const OTHER_TOKENS: ReadonlySet<string> = new Set(['last-page-is-told', 'handmade-continue-tokens'])
+const OTHER_TOKENS: ReadonlySet<string> = new Set([
+  'last-page-is-told',
+  'handmade-continue-tokens',
+  'more-field-labels',
+])
 
 /**
  * Whether the two servers may have different stored states from here on, or different continue
