@@ -1,8 +1,5 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { otherEtcds } from '../../tools/other-etcds.ts'
 import { etcdBinary } from './etcd.ts'
-
-const folder = join(import.meta.dirname, '../../.cache/servers')
 
 export interface EtcdVersion {
   readonly name: string
@@ -11,14 +8,14 @@ export interface EtcdVersion {
   readonly skip: string | false
 }
 
-/** The etcd that all tests run, and those of other versions that are in `.cache/servers`. */
+/** The etcd that all tests run, and every other one that is there. */
 export const etcdVersions: readonly EtcdVersion[] = [
   { name: 'etcd', binary: etcdBinary, skip: false },
-  ...['3.6.14', '3.7.1'].map(versionOf),
+  ...otherEtcds.map(({ version }) => versionOf(version)),
 ]
 
 export function versionOf(version: string): EtcdVersion {
-  const binary = join(folder, `etcd-${version}`)
-  const name = `etcd ${version}`
-  return { name, binary, skip: existsSync(binary) ? false : `${binary} is not there` }
+  const binary = otherEtcds.find((other) => other.version === version)?.program
+  const skip = binary === undefined ? `there is no etcd-${version}` : false
+  return { name: `etcd ${version}`, binary: binary ?? '', skip }
 }
