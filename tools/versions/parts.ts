@@ -1,7 +1,8 @@
 /** The programs that this server works with, which releases are supported, and what tests them. */
-import { execFileSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { etcdBinary } from '../../test/support/etcd.ts'
+import { otherEtcds, versionOf } from '../other-etcds.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -46,8 +47,8 @@ export const PARTS: readonly Part[] = [
     supported: '3.5.28 or newer; in 3.6, 3.6.9 or newer; 3.7',
     inCi: 'everything with 3.5; contract, conformance and chaos:short with each that is installed',
     installed: () => [
-      ...unpacked('.cache/etcd/usr/bin/etcd', /etcd Version: (\S+)/),
-      ...servers('etcd'),
+      { version: versionOf(etcdBinary), path: etcdBinary },
+      ...otherEtcds.map(({ version, program }) => ({ version, path: program })),
     ],
     variables: ({ path }) => ({ ETCD: path }),
     runs: ['contract', 'conformance', 'chaos:short', 'integration'].map((suite) => tests(suite)),
@@ -95,7 +96,7 @@ export const PARTS: readonly Part[] = [
     inCi: 'the newest that is installed',
     installed: () => [
       ...globSync('/usr/lib/google-cloud-sdk/bin/kubectl.1.*').map(released),
-      ...unpacked('.cache/kubectl-1.36/usr/bin/kubectl', undefined, '1.36'),
+      ...unpacked('.cache/kubectl-1.36/usr/bin/kubectl', '1.36'),
       ...servers('kubectl'),
     ],
     runs: [
@@ -111,7 +112,7 @@ export const PARTS: readonly Part[] = [
     supported: '0.27 or newer',
     inCi: '',
     installed: () => [
-      ...unpacked('.cache/client-go/usr/share/gocode', undefined, '0.36'),
+      ...unpacked('.cache/client-go/usr/share/gocode', '0.36'),
       ...globSync('.cache/servers/client-go-*', { cwd: root }).map((path) =>
         released(join(root, path)),
       ),
@@ -145,13 +146,10 @@ function released(path: string): Release {
   return { version, path }
 }
 
-/** What `npm run tools` has unpacked; the version is printed by the program, or given. */
-function unpacked(path: string, printed: RegExp | undefined, version = ''): readonly Release[] {
+/** What `npm run tools` has unpacked. */
+function unpacked(path: string, version: string): readonly Release[] {
   const full = join(root, path)
-  if (!existsSync(full)) return []
-  if (printed === undefined) return [{ version, path: full }]
-  const output = execFileSync(full, ['--version'], { encoding: 'utf8' })
-  return [{ version: printed.exec(output)?.[1] ?? '', path: full }]
+  return existsSync(full) ? [{ version, path: full }] : []
 }
 
 function hasControllers({ path }: Release): boolean {
