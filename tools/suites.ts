@@ -559,7 +559,8 @@ export const BENCHMARKS: readonly Benchmark[] = [
   },
   {
     name: 'memory',
-    about: 'a million events: memory, start, pages, queries, fan-out (about 6 min, 4 GiB); [events] [load]',
+    about:
+      'a million events: memory, start, pages, queries, fan-out (about 6 min, 4 GiB); [events] [load]',
     program: ['bench/memory.bench.ts'],
     nightly: true,
   },
