@@ -141,7 +141,6 @@ const TOPICS: readonly TopicSource[] = [
   },
   {
     title: 'etcd',
-    note: 'Kubernetes has deprecated `apiserver_storage_objects` in 1.34; it is here for as long as Kubernetes has it.',
     register: into((registry) =>
       new StorageMetrics(registry, GROUP).registerGauges(unread(), registry),
     ),

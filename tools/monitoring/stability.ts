@@ -12,7 +12,6 @@ const KUBERNETES: Readonly<Record<string, Stability>> = {
   apiserver_request_duration_seconds: 'stable',
   apiserver_request_total: 'stable',
   apiserver_response_sizes: 'stable',
-  apiserver_storage_objects: 'stable',
   kubernetes_healthcheck: 'stable',
   kubernetes_healthchecks_total: 'stable',
 }

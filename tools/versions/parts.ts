@@ -51,7 +51,7 @@ export const PARTS: readonly Part[] = [
       ...otherEtcds.map(({ version, program }) => ({ version, path: program })),
     ],
     variables: ({ path }) => ({ ETCD: path }),
-    runs: ['contract', 'conformance', 'chaos:short', 'integration'].map((suite) => tests(suite)),
+    runs: ['contract', 'conformance', 'chaos:short'].map((suite) => tests(suite)),
   },
   {
     id: 'api',

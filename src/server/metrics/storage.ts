@@ -53,12 +53,12 @@ export class StorageMetrics {
     const registers = [registry]
     const { group, resource } = this.#labels
     new Gauge({
-      name: 'apiserver_storage_objects',
+      name: 'apiserver_resource_objects',
       help: 'Live objects, by resource.',
-      labelNames: ['resource'],
+      labelNames: ['group', 'resource'],
       registers,
       collect() {
-        this.set({ resource: `${resource}.${group}` }, gauges.objects())
+        this.set({ group, resource }, gauges.objects())
       },
     })
     new Gauge({

@@ -36,7 +36,7 @@ class Accounts {
 
   /** All events that exist now: every replica shows the same number. */
   static storedIn(sums: MetricSums, replicas: number): number {
-    return sums.sum('apiserver_storage_objects') / replicas
+    return sums.sum('apiserver_resource_objects') / replicas
   }
 }
 

@@ -14,7 +14,7 @@ async function metric(server: Tidings, series: string): Promise<number | undefin
 }
 
 const PATIENCE_MS = 15_000
-const OBJECTS = 'apiserver_storage_objects{resource="events.events.k8s.io"}'
+const OBJECTS = 'apiserver_resource_objects{group="events.k8s.io",resource="events"}'
 
 describe('the engine of a running server', () => {
   test('the engine follows etcd, also through an outage, and sweeps expired events', async () => {

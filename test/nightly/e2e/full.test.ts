@@ -14,7 +14,7 @@ import { Tidings } from '../../support/tidings.ts'
 import { makeEvent } from '../../support/wire-event.ts'
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/shop/events'
-const OBJECTS = 'apiserver_storage_objects{resource="events.events.k8s.io"}'
+const OBJECTS = 'apiserver_resource_objects{group="events.k8s.io",resource="events"}'
 const headers = { authorization: 'Bearer secret', 'content-type': 'application/json' }
 const run = promisify(execFile)
 

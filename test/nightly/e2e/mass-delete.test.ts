@@ -38,6 +38,6 @@ describe('a mass delete', () => {
     t.diagnostic(`not ready for ${Math.round(unreadyMs)} ms`)
     assert.ok(unreadyMs < UNREADY_MS_MAX, `not ready for ${unreadyMs} ms`)
     const { body } = await server.ask('/metrics')
-    assert.match(body, /^apiserver_storage_objects\{[^}]*\} 0$/m)
+    assert.match(body, /^apiserver_resource_objects\{[^}]*\} 0$/m)
   })
 })

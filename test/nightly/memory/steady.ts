@@ -231,7 +231,7 @@ class Run {
     const sample = { rssMib: mibOf('VmRSS'), peakMib: mibOf('VmHWM') }
     this.#load.say(
       `${when}: RSS ${sample.rssMib} MiB, peak ${sample.peakMib}; ` +
-        `${metric('apiserver_storage_objects')} events, ${mib('tidings_memory_event_bytes')} MiB, ` +
+        `${metric('apiserver_resource_objects')} events, ${mib('tidings_memory_event_bytes')} MiB, ` +
         `history ${metric('tidings_history_changes')} changes, ${mib('tidings_history_bytes')} MiB, ` +
         `heap ${mib('nodejs_heap_size_used_bytes')} of ${mib('nodejs_heap_size_total_bytes')} MiB, ` +
         `external ${mib('nodejs_external_memory_bytes')} MiB, CPU ${(user + system) / 100} s`,
