@@ -5,15 +5,20 @@ import { describe, type TestContext, test } from 'node:test'
 import { KubectlSession, whyNot } from './kubectl.ts'
 import { type Exchange, normalOutput, parseTranscript } from './transcript.ts'
 
-/** Texts of older releases of kubectl itself: since which minor they are as recorded. */
+/** Texts of kubectl itself that differ from the recording in releases before or after some minor. */
 const CLIENT_WORDS: readonly {
-  readonly since: number
+  readonly isIn: (minor: number) => boolean
   readonly recorded: RegExp
-  readonly before: string
+  readonly printed: string
 }[] = [
-  { since: 34, recorded: /(" deleted) from \w+ namespace/g, before: '$1' },
-  { since: 30, recorded: /^(FIELD: .*\n\n)\n/gm, before: '$1' },
-  { since: 28, recorded: / annotated$/gm, before: ' annotate' },
+  {
+    isIn: (minor) => minor > 36,
+    recorded: /(have a resource type "events")$/gm,
+    printed: '$1 in group "v1beta1.events.k8s.io"',
+  },
+  { isIn: (minor) => minor < 34, recorded: /(" deleted) from \w+ namespace/g, printed: '$1' },
+  { isIn: (minor) => minor < 30, recorded: /^(FIELD: .*\n\n)\n/gm, printed: '$1' },
+  { isIn: (minor) => minor < 28, recorded: / annotated$/gm, printed: ' annotate' },
 ]
 
 const read = (name: string): readonly Exchange[] =>
@@ -113,8 +118,8 @@ export function kubectlSuite(version: string, prefix = ''): void {
 
 function asPrintedBy(version: string, output: string): string {
   const minor = Number(version.split('.')[1])
-  return CLIENT_WORDS.filter(({ since }) => minor < since).reduce(
-    (text, { recorded, before }) => text.replaceAll(recorded, before),
+  return CLIENT_WORDS.filter(({ isIn }) => isIn(minor)).reduce(
+    (text, { recorded, printed }) => text.replaceAll(recorded, printed),
     output,
   )
 }
