@@ -37,14 +37,16 @@ function rows(part: Part): readonly (readonly string[])[] {
   const releases = [...new Set(found.map(({ version }) => version))].toSorted((one, other) =>
     one.localeCompare(other, 'en', { numeric: true }),
   )
-  return releases.map((release, index) => [
-    ...(index === 0 ? [part.name, part.supported, part.inCi] : ['', '', '']),
+  const cells = releases.map((release) => [
     release,
     summary(
       part,
       found.filter(({ version }) => version === release),
     ),
   ])
+  const [first = ['', 'not recorded'], ...others] = cells
+  const support = [part.name, part.supported, part.inCi]
+  return [[...support, ...first], ...others.map((row) => ['', '', '', ...row])]
 }
 
 function summary({ runs }: Part, found: readonly Result[]): string {
