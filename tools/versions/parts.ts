@@ -93,7 +93,7 @@ export const PARTS: readonly Part[] = [
     id: 'kubectl',
     name: 'kubectl',
     supported: '1.27 or newer',
-    inCi: 'the newest that is installed',
+    inCi: '1.36',
     installed: () => [
       ...globSync('/usr/lib/google-cloud-sdk/bin/kubectl.1.*').map(released),
       ...unpacked('.cache/kubectl-1.36/usr/bin/kubectl', '1.36'),
