@@ -2,7 +2,7 @@ import { after, before } from 'node:test'
 import { eventsGroup } from '../../src/api/event-groups.ts'
 import type { CachedStorageOptions } from '../../src/cache/cached-storage.ts'
 import { EncodedRunCache } from '../../src/codec/encoders/encoded-run-cache.ts'
-import type { MirroredClusters } from '../../src/endpoints/events/event-api.ts'
+import type { MirroredClusters, ReadApi } from '../../src/endpoints/events/event-api.ts'
 import { lateResponse, serve } from '../../src/endpoints/serve.ts'
 import type { EtcdClient } from '../../src/etcd/client.ts'
 import type { Handler, Response } from '../../src/http/exchange.ts'
@@ -46,6 +46,8 @@ export interface EventApiOptions
   readonly mirrored?: MirroredClusters
   /** The wall clock of requests. */
   readonly now?: () => number
+  /** By default, access is never revoked. */
+  readonly accessChecks?: ReadApi['accessChecks']
 }
 
 export interface Call {
@@ -111,6 +113,7 @@ export class EventApiUnderTest implements AsyncDisposable {
       availabilityLog,
       mirrored,
       now,
+      accessChecks,
       ...cacheOptions
     } = options
     this.#etcd = new PresentClient({ endpoints, defaultTimeoutMs: callTimeoutMs }, availabilityLog)
@@ -132,7 +135,16 @@ export class EventApiUnderTest implements AsyncDisposable {
     const { storage, runCache, sources, kept } = this
     this.handler = serve({
       runQueue: new RunQueue(),
-      services: eventServices({ storage, group, runCache, sources, mirrored, kept, now }),
+      services: eventServices({
+        storage,
+        group,
+        runCache,
+        sources,
+        mirrored,
+        kept,
+        now,
+        accessChecks,
+      }),
       ...openTo(user),
       log: silentLog,
       clusterName: 'local',

@@ -30,11 +30,12 @@ export interface EventServicesOptions {
   /** What retention windows tell of the policy and of the account. */
   readonly kept: Pick<Retention, 'policy' | 'totals'>
   readonly now: (() => number) | undefined
+  readonly accessChecks: ReadApi['accessChecks']
 }
 
 /** The services that read events, as the server installs them. */
 export function eventServices(options: EventServicesOptions): Services {
-  const { storage, runCache, sources, mirrored, kept, now } = options
+  const { storage, runCache, sources, mirrored, kept, now, accessChecks } = options
   const groups = [options.group, coreGroup]
   const services = new Services([
     ...groups.map(eventsServiceName),
@@ -59,7 +60,16 @@ export function eventServices(options: EventServicesOptions): Services {
   // The last ones: core/v1 answers for every path below its own.
   for (const group of groups) {
     services.install(
-      eventsService({ storage, writes: storage, group, runCache, mirrored, oldestIn, now }),
+      eventsService({
+        storage,
+        writes: storage,
+        group,
+        runCache,
+        mirrored,
+        oldestIn,
+        now,
+        accessChecks,
+      }),
     )
   }
   return services

@@ -106,16 +106,24 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
   }
 
   #takeOrFail(wake: () => void): Buffer | undefined {
-    if (this.#refusal !== undefined) {
-      this.stop()
-      return this.#coded(this.#options.writer.error(this.#refusal))
-    }
+    if (this.#refusal !== undefined) return this.#takeRefusal(this.#refusal)
     try {
       return this.#take(wake)
     } catch (error) {
       this.stop()
       return this.#errorFrame(error)
     }
+  }
+
+  /** A gzipped piece is sent before the ERROR frame, since the checksum includes it. */
+  #takeRefusal(refusal: StatusError): Buffer {
+    const { gzip, writer } = this.#options
+    const step = this.#state.kind === 'initial' ? this.#state.step : undefined
+    this.stop()
+    const error = this.#coded(writer.error(refusal))
+    if (gzip === undefined || step === undefined || 'error' in step || step.done === true)
+      return error
+    return Buffer.concat([step.value, error])
   }
 
   stop(): void {
@@ -190,6 +198,7 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
     const listing = await lister.list({ ...plan.initial, ...size, signal, lane })
     for await (const events of listing.open()) {
       await lane.next(signal)
+      signal.throwIfAborted()
       const frames = writer.initialFrames(events)
       if (gzip === undefined) yield* frames
       else yield await gzip.list(Buffer.concat([...frames]))

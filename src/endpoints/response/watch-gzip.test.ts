@@ -28,6 +28,18 @@ describe('WatchGzip', () => {
     assert.deepEqual(gunzipSync(Buffer.concat(parts)), Buffer.concat(frames))
   })
 
+  // Node's decompressor returns every byte that it can decode, but Go's waits for this block.
+  test('a list and each change end with an empty block that is not compressed', async () => {
+    const gzip = new WatchGzip()
+    const frame = Buffer.from('{"type":"ADDED"}\n')
+    const last = [0, 0, 0xff, 0xff]
+    assert.deepEqual([...(await gzip.list(frame)).subarray(-4)], last)
+    for (const each of [frame, randomBytes(0xffff), randomBytes(200_000)]) {
+      assert.deepEqual([...gzip.change(each).subarray(-4)], last)
+      assert.deepEqual([...(await gzip.list(each)).subarray(-4)], last)
+    }
+  })
+
   test('a list is compressed', async () => {
     const frames = Buffer.from('{"type":"ADDED","object":{"kind":"Event"}}\n'.repeat(1000))
     assert.ok((await new WatchGzip().list(frames)).length < frames.length / 10)

@@ -3,6 +3,9 @@
  * the changes after it follow in blocks that are not compressed ("stored" blocks of RFC 1951). So a
  * watch that waits for changes holds no compressor, and no change waits in one.
  *
+ * The list and each change end with an empty block. Go's decompressor, and so client-go and kubectl,
+ * returns data only when it reads one, has 32 KiB, or reaches the end of the stream.
+ *
  * Each piece of the list is compressed by itself and ends at a byte, which costs a little of the
  * reduction. Kubernetes ends the gzip stream with each flush and begins another one, which curl and
  * browsers do not read.
@@ -21,6 +24,8 @@ const compressors = new Semaphore(4)
 const HEAD = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 0xff])
 /** An empty last block. */
 const LAST_BLOCK = Buffer.from([3, 0])
+/** An empty block that is not compressed. Z_SYNC_FLUSH ends with the same one. */
+const EMPTY_BLOCK = Buffer.from([0, 0, 0, 0xff, 0xff])
 /** A block that is not compressed has its length in 16 bits. */
 const BLOCK_BYTES_MAX = 0xffff
 const BLOCK_HEAD_BYTES = 5
@@ -47,6 +52,7 @@ export class WatchGzip {
       head.writeUInt16LE(~block.length & 0xffff, 3)
       parts.push(head, block)
     }
+    parts.push(EMPTY_BLOCK)
     return this.#begun(parts)
   }
 
