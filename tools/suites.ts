@@ -427,7 +427,8 @@ export const SUITES: readonly Suite[] = [
   },
   {
     name: 'etcd-upgrade',
-    about: 'upgrades and downgrades three etcd members under load (needs other etcds, about 3 min)',
+    about:
+      'upgrades and downgrades three etcd members under load (needs .cache/servers/etcd-<version>, about 3 min)',
     needs: 'build',
     programs: [['test/nightly/upgrade/etcd.ts']],
     nightly: true,
@@ -444,7 +445,7 @@ export const SUITES: readonly Suite[] = [
   },
   {
     name: 'kubectl',
-    about: 'every recorded kubectl command, with 1.36 and older releases if installed',
+    about: 'every recorded kubectl command, with each release from 1.27 on that is installed',
     needs: 'build',
     files: ['test/ci/e2e/kubectl.test.ts', 'test/nightly/kubectl/*.test.ts'],
     timeoutSeconds: 120,

@@ -4,6 +4,7 @@
  *
  *   npm run versions                    everything that is installed
  *   npm run versions -- etcd kubectl    only these
+ *   npm run versions -- kubectl@1.36    only this release
  *
  * A release that is not installed keeps its recorded result.
  */
@@ -17,7 +18,7 @@ import { RESULTS_FILE, type Result, results } from './versions/results.ts'
 
 const root = join(import.meta.dirname, '..')
 const wanted = process.argv.slice(2)
-const unknown = wanted.filter((id) => !PARTS.some((part) => part.id === id))
+const unknown = wanted.filter((name) => !PARTS.some(({ id }) => id === name.split('@', 1)[0]))
 if (unknown.length > 0) {
   process.stderr.write(
     `unknown: ${unknown.join(', ')}; known: ${PARTS.map(({ id }) => id).join(', ')}\n`,
@@ -25,8 +26,9 @@ if (unknown.length > 0) {
   process.exit(1)
 }
 for (const part of PARTS) {
-  if (wanted.length > 0 && !wanted.includes(part.id)) continue
   for (const release of part.installed()) {
+    const names = [part.id, `${part.id}@${release.version}`]
+    if (wanted.length > 0 && !names.some((name) => wanted.includes(name))) continue
     for (const run of part.runs) record(await runWith(part, release, run))
   }
 }

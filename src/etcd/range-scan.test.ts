@@ -209,6 +209,36 @@ describe('a scan', () => {
     assert.equal(streams.length, 2)
   })
 
+  test('opens no second stream on a connection on which one was silent', async () => {
+    const { scanner, streams } = setUp()
+    const { found, ended } = readAll(scanner)
+    await settle()
+    mock.timers.tick(1_000)
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+    await ended
+    assert.deepEqual([found, streams.length], [names, 1])
+  })
+
+  test('opens no stream for the rest of a limited scan', async () => {
+    const { scanner, streams } = setUp()
+    const scan = scanner.scan({ ...whole, isWhole: false, limit: 12 })
+    await scan.next()
+    const { value } = await scan.next()
+    assert.equal(value?.kvs.length, 4)
+    assert.equal(streams.length, 0)
+    await scan.return()
+  })
+
+  test('reports another state on a new connection as a lost history', async () => {
+    const { scanner, streams, options, reconnect } = setUp()
+    const { ended } = readAll(scanner)
+    await settle()
+    options.count = keysMax - 1
+    reconnect()
+    streams[0]?.fail(status.UNAVAILABLE)
+    await assert.rejects(ended, { kind: 'compacted', message: /another history/ })
+  })
+
   test('requests the next range ahead only when it reads everything', async () => {
     for (const isWhole of [true, false]) {
       const { scanner, streams, ranges } = setUp()
@@ -238,7 +268,7 @@ describe('a scan', () => {
     assert.deepEqual([ranges.length, pings()], [1, 0])
     mock.timers.tick(1_000)
     for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
-    assert.deepEqual([stream.isCancelled, ranges.length, pings()], [true, 2, 2])
+    assert.deepEqual([stream.isCancelled, ranges.length, pings()], [true, 5, 2])
   })
 
   test('cancels the stream when its caller has enough, and when the signal aborts', async () => {

@@ -61,7 +61,10 @@ export class RangeScanner {
   readonly #options: RangeScannerOptions
   /** Adapts to the size of the values that were read last. */
   #keysPerRange = rangeKeysFirst
-  /** The connections whose members do not have the method. A restarted member has a new one. */
+  /**
+   * The connections on which a stream delivered nothing: the member does not have the method, or a
+   * proxy in between does not pass streams on. A restarted member has another connection.
+   */
   readonly #withoutStreams = new WeakSet<NumberedSession>()
 
   constructor(options: RangeScannerOptions) {
@@ -78,7 +81,9 @@ export class RangeScanner {
     while (!scan.isComplete) {
       const result = await (next ?? this.#range(scan, options))
       const chunk = scan.take(result.kvs, result)
-      const source = scan.isComplete ? undefined : this.#streamSource()
+      // A scan with a limit needs a few more keys at most.
+      const hasStream = !scan.isComplete && request.limit === undefined
+      const source = hasStream ? this.#streamSource() : undefined
       const isPrefetched = request.isWhole && source === undefined && !scan.isComplete
       next = isPrefetched ? this.#range(scan, options) : undefined
       // A rejection is handled where `next` is awaited, which the caller's end would skip.
@@ -122,7 +127,7 @@ export class RangeScanner {
     this.#keysPerRange = Math.min(rangeKeysMax, Math.max(rangeKeysMin, keys))
   }
 
-  /** The member that calls prefer now, unless it is known not to have the method. */
+  /** The member that calls prefer now, unless streams do not work there. */
   #streamSource(): StreamSource | undefined {
     const member = this.#options.members.pick('calls')
     const session = member?.session('calls')
@@ -144,13 +149,17 @@ export class RangeScanner {
     if (ending.signal.aborted) stream.stop()
     stream.end(encodeRange(scan.rest))
     let waitedMs = 0
+    let hasDelivered = false
     let error: unknown
     try {
       while (!scan.isComplete) {
         const startedAt = clock.now()
         const kvs = await received(stream, member)
         waitedMs += clock.now() - startedAt
-        if (kvs.length > 0) yield scan.take(kvs, { connection: session.number })
+        if (kvs.length === 0) continue
+        const chunk = scan.take(kvs, { connection: session.number })
+        hasDelivered = true
+        yield chunk
       }
     } catch (reason) {
       if (!(reason instanceof EtcdError)) throw reason
@@ -158,11 +167,11 @@ export class RangeScanner {
     } finally {
       stream.stop()
     }
+    if (ending.signal.aborted) return
+    if (!hasDelivered) this.#withoutStreams.add(session)
     const isMissing = error instanceof EtcdError && error.kind === 'unimplemented'
-    if (isMissing) this.#withoutStreams.add(session)
-    else if (!ending.signal.aborted) {
-      onCall?.({ path: rangeStreamMethod.path, ms: waitedMs, hasFailed: error !== undefined })
-    }
+    if (isMissing) return
+    onCall?.({ path: rangeStreamMethod.path, ms: waitedMs, hasFailed: error !== undefined })
   }
 }
 
@@ -216,7 +225,10 @@ class Scan {
   ): ScanChunk {
     const due = this.#remaining ?? count ?? 0
     const isPossible = kvs.length <= due && (kvs.length > 0 || due === 0)
-    if (!isPossible || (count ?? due) !== due) throw inconsistent(due, kvs.length)
+    if (!isPossible || (count ?? due) !== due) {
+      const isNew = this.#connection > 0 && connection > this.#connection
+      throw isNew ? otherHistory() : inconsistent(due, kvs.length)
+    }
     this.#revision ||= revision
     this.#connection = Math.max(this.#connection, connection)
     this.#remaining = due - kvs.length
@@ -225,6 +237,12 @@ class Scan {
     if (last !== undefined) this.#key = Buffer.concat([last.key, Buffer.of(0)])
     return { revision: this.#revision, kvs, count: due, connection: this.#connection }
   }
+}
+
+/** The new connection leads to another state at the same revision: etcd was restored meanwhile. */
+function otherHistory(): EtcdError {
+  const message = 'the connection changed during the read, and leads to another history'
+  return new EtcdError({ kind: 'compacted', message })
 }
 
 function inconsistent(due: number, found: number): EtcdError {

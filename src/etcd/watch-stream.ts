@@ -26,8 +26,8 @@
  * they lead to a member that has existed since before the read.
  *
  * etcd registers a watch before the option that asks for previous values, so the first changes of a
- * stream may come without them. The watch then opens another stream; only values that are missing
- * again and again are gone.
+ * stream may come without them. The watch then opens another stream; values that are missing again
+ * and again are compacted.
  *
  * The consumer pulls: while it is busy nothing is read beyond gRPC's own small buffer, etcd buffers
  * the rest, and no timeout runs against the member.
@@ -54,7 +54,7 @@ import { WholeRevisions } from './whole-revisions.ts'
 
 const silenceTimeoutFirstMs = 2_000
 const silenceTimeoutMostMs = 30_000
-/** The streams that may lack the previous value of the same change before it counts as compacted. */
+/** A change that lacks its previous value on this many streams is passed on without it. */
 const lackingStreamsMax = 4
 
 export class WatchStream implements HistoryWatch {
@@ -191,8 +191,13 @@ export class WatchStream implements HistoryWatch {
   }
 
   #checkPrevious(events: readonly WatchEvent[]): void {
+    const { delivered } = this.#revisions
     const lacking = events.find(
-      ({ type, kv, prevKv }) => prevKv === undefined && (type === 'delete' || kv.version > 1),
+      ({ type, kv, prevKv }) =>
+        prevKv === undefined &&
+        (type === 'delete' || kv.version > 1) &&
+        // A stream begins with the last revision delivered, which is often compacted.
+        kv.modRevision > delivered,
     )
     if (lacking === undefined) return
     const revision = lacking.kv.modRevision

@@ -13,7 +13,7 @@ export function metricsPage(): string {
     '[how to scrape them](../how-to/monitor.md). Every number is per replica, and every counter counts since its',
     'start.',
     '',
-    '**stable**, **beta** and **alpha** metrics are those of Kubernetes 1.36, at the level that Kubernetes gives',
+    '**stable**, **beta** and **alpha** metrics are those of Kubernetes 1.37, at the level that Kubernetes gives',
     'them, or stable ones of Prometheus (`process_*`). The others are our **own** and those of the Node library.',
     '[Versions](../explanation/versions.md#what-is-stable) says how long each stays. A histogram has the series',
     '`_bucket` (with the label `le`), `_sum` and `_count`.',

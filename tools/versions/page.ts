@@ -13,9 +13,9 @@ export function versionsPage(): string {
     '',
     '<!-- Made by tools/gen-docs.ts from tools/versions/parts.ts and test/versions.json; `npm run versions` records the results. -->',
     '',
-    'What this server works with, what tests it before every change, and what the last `npm run versions` found with each',
-    'release: tests that passed, requests that Kubernetes answered in the same way, or mirrored events that were complete',
-    'after all faults. The nightly run includes these suites.',
+    'This table shows which releases are supported, what is tested before every change, and the result of the last full run',
+    'with each release (`npm run versions`): the number of tests that passed, of requests that were answered as by Kubernetes,',
+    'or of mirrored events that were complete after all faults. The nightly run has the same suites.',
     '',
     ...markdownTable(
       ['what', 'supported', 'before every change', 'release', 'last run'],
@@ -37,14 +37,16 @@ function rows(part: Part): readonly (readonly string[])[] {
   const releases = [...new Set(found.map(({ version }) => version))].toSorted((one, other) =>
     one.localeCompare(other, 'en', { numeric: true }),
   )
-  return releases.map((release, index) => [
-    ...(index === 0 ? [part.name, part.supported, part.inCi] : ['', '', '']),
+  const cells = releases.map((release) => [
     release,
     summary(
       part,
       found.filter(({ version }) => version === release),
     ),
   ])
+  const [first = ['', 'not recorded'], ...others] = cells
+  const support = [part.name, part.supported, part.inCi]
+  return [[...support, ...first], ...others.map((row) => ['', '', '', ...row])]
 }
 
 function summary({ runs }: Part, found: readonly Result[]): string {

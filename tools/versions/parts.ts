@@ -93,7 +93,7 @@ export const PARTS: readonly Part[] = [
     id: 'kubectl',
     name: 'kubectl',
     supported: '1.27 or newer',
-    inCi: 'the newest that is installed',
+    inCi: '1.36',
     installed: () => [
       ...globSync('/usr/lib/google-cloud-sdk/bin/kubectl.1.*').map(released),
       ...unpacked('.cache/kubectl-1.36/usr/bin/kubectl', '1.36'),
@@ -109,7 +109,7 @@ export const PARTS: readonly Part[] = [
   {
     id: 'client-go',
     name: 'client-go',
-    supported: '0.27 or newer',
+    supported: '0.36 or newer',
     inCi: '',
     installed: () => [
       ...unpacked('.cache/client-go/usr/share/gocode', '0.36'),
@@ -123,7 +123,7 @@ export const PARTS: readonly Part[] = [
   {
     id: 'client-node',
     name: '`@kubernetes/client-node`',
-    supported: '1.0 or newer',
+    supported: '2.0 or newer',
     inCi: 'e2e',
     installed: () => {
       const file = join(root, 'node_modules/@kubernetes/client-node/package.json')

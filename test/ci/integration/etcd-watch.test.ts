@@ -71,6 +71,13 @@ describe('a watch of one etcd member', () => {
     await etcd[Symbol.asyncDispose]()
   })
 
+  /** How many watch streams the member has accepted so far. */
+  async function watchStreams(): Promise<number> {
+    const metrics = await (await fetch(`${etcd.endpoints[0]}/metrics`)).text()
+    const started = /^grpc_server_started_total\{grpc_method="Watch",.*\} (\d+)$/m.exec(metrics)
+    return Number(started?.[1])
+  }
+
   test('delivers history first, then new changes, each with the previous value', async () => {
     const { revision } = await client.txn({ success: [put('w/a', '1')] })
     await client.txn({ success: [put('w/a', '2'), put('w/b', '3')] })
@@ -239,6 +246,24 @@ describe('a watch of one etcd member', () => {
     clearInterval(asking)
     ending.abort()
     assert.deepEqual(seen, [revision, revision, revision])
+  })
+
+  test('opens one stream after a compacted update, whose previous value it does not need', async () => {
+    await client.txn({ success: [put('again/1')] })
+    const { revision } = await client.txn({ success: [put('again/1')] })
+    await client.compact(revision)
+    const streams = await watchStreams()
+    const ending = new AbortController()
+    const watch = client.watch({
+      ...under('again/'),
+      startRevision: revision + 1,
+      prevKv: true,
+      signal: ending.signal,
+    })
+    await client.txn({ success: [put('again/2')] })
+    const batches = await collect(watch, ending, (all) => keysOf(all).length > 0)
+    assert.deepEqual(keysOf(batches), ['again/2'])
+    assert.equal((await watchStreams()) - streams, 1)
   })
 
   test('continues from the oldest revision that is left', async () => {

@@ -154,6 +154,15 @@ export const PATCHES: readonly KnownDifference[] = [
       places.every((place) => place.startsWith('.content.metadata.managedFields')),
   },
   {
+    // An apply that wants the finalizer once is a conflict with that update.
+    row: 'owners-of-repeated-entries',
+    explains: ({ step, before, ours, theirs, places }) =>
+      step.verb === 'apply' &&
+      [ours, theirs].every((one) => /^Apply failed with/.test(messageOf(one))) &&
+      before.some((one) => /"finalizers":\["([^"]+)","\1"/.test(sentText(one))) &&
+      places.every((place) => /^\.content\.(?:message|details\.causes)\b/.test(place)),
+  },
+  {
     row: 'owners-have-a-time',
     explains: ({ step, places }) =>
       step.comparesOwners === true &&

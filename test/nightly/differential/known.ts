@@ -119,6 +119,17 @@ export const KNOWN: readonly KnownDifference[] = [
       places.every((place) => /^\.content\.rows\b/.test(place)),
   },
   {
+    // The next page of a table, in its order, as a list.
+    row: 'tables-by-time',
+    explains: ({ step, before, ours, theirs, places }) =>
+      step.verb === 'list' &&
+      hasQuery(step, 'continue') &&
+      isDone(ours) &&
+      isDone(theirs) &&
+      before.some((one) => one.verb === 'list' && /as=Table/.test(one.headers['accept'] ?? '')) &&
+      places.every((place) => /^\.content\.items\b/.test(place)),
+  },
+  {
     row: 'last-page-is-told',
     explains: ({ step, ours, theirs, places }) =>
       step.verb === 'list' &&
