@@ -22,29 +22,29 @@ interface Response {
 }
 
 /**
- * Reads the space quota of a member from its metrics: etcd 3.5 exposes it nowhere else. Rejects when
- * the quota cannot be read, and when the signal aborts.
+ * Reads the space quota of a member from its metrics: etcd 3.5 exposes it nowhere else. It is below 0
+ * if the member has none. Rejects when the quota cannot be read, and when the signal aborts.
  */
 export async function readQuota(endpoint: string, options: MemberHttpOptions): Promise<number> {
   const { status, text } = await get(endpoint, '/metrics', options)
   if (status !== 200) throw new Error(`GET /metrics of etcd returned status ${status}`)
   const bytes = Number(QUOTA.exec(text)?.[1])
-  if (!(bytes > 0)) throw new Error(`${endpoint}/metrics does not contain the quota`)
+  if (!bytes) throw new Error(`${endpoint}/metrics does not contain the quota`)
   return bytes
 }
 
 /**
- * Reads the names of the checks of its own health that a member fails, apart from that of
- * linearizable reads. Undefined if the member does not have such checks (before 3.5.11). Rejects
- * when it does not respond, and when the signal aborts.
+ * Describes the result of a member's checks of its own health, apart from that of linearizable
+ * reads: `passes`, or `fails` and their names. Rejects when the member does not respond, and when the
+ * signal aborts.
  */
-export async function readFailedChecks(
-  endpoint: string,
-  options: MemberHttpOptions,
-): Promise<readonly string[] | undefined> {
+export async function readChecks(endpoint: string, options: MemberHttpOptions): Promise<string> {
   const { status, text } = await get(endpoint, CHECKS, options)
-  if (status !== 200 && status !== 503) return undefined
-  return [...text.matchAll(FAILED_CHECK)].map(([, name = '']) => name).sort()
+  const failed = [...text.matchAll(FAILED_CHECK)].map(([, name = '']) => name).sort()
+  if (status === 503 && failed.length > 0) return `fails ${failed.join(' and ')}`
+  if (status === 200) return 'passes'
+  // Members before etcd 3.5.11 return 404.
+  return status === 404 ? 'has no such checks' : `returned status ${status}`
 }
 
 function get(

@@ -1,5 +1,5 @@
 import { type ConnectionNumber, EtcdClient, type MemberStatus } from '../../etcd/client.ts'
-import { readFailedChecks, readQuota } from '../../etcd/member-http.ts'
+import { readChecks, readQuota } from '../../etcd/member-http.ts'
 import type { CallObserver, EndpointStatus } from '../../etcd/protocol/protocol.ts'
 import { AbortListener } from '../../lib/abort.ts'
 import { monotonicClock } from '../../lib/clock.ts'
@@ -170,7 +170,8 @@ export class Datastore {
       ),
     )
     const failed = results.find((result) => result.status === 'rejected')
-    if (this.#quotas.size > 0 || this.#isQuotaMissing || options.signal.aborted) return
+    const isKnown = this.#quotas.size > 0 || statuses.some((status) => status.quotaBytes > 0)
+    if (isKnown || this.#isQuotaMissing || options.signal.aborted) return
     this.#isQuotaMissing = true
     log.warn('The space quota of etcd is unknown: write rates are not reduced while it fills up', {
       help: 'set --etcd-quota-bytes',
@@ -182,15 +183,11 @@ export class Datastore {
   async #logChecks(): Promise<void> {
     const { servers, log } = this.#options
     const options = { tls: this.#credentials, signal: this.#end.signal }
-    const results = await Promise.allSettled(
-      servers.map((server) => readFailedChecks(server, options)),
-    )
+    const results = await Promise.allSettled(servers.map((server) => readChecks(server, options)))
     if (options.signal.aborted) return
     const checks = results.map((result, index) => {
-      if (result.status === 'rejected') return `${servers[index]} does not respond`
-      if (result.value === undefined) return `${servers[index]} has none`
-      const failed = result.value.join(' and ')
-      return `${servers[index]} ${failed === '' ? 'passes' : `fails ${failed}`}`
+      const outcome = result.status === 'rejected' ? 'does not respond' : result.value
+      return `${servers[index]} ${outcome}`
     })
     log.warn('The checks of the etcd members, apart from linearizable reads', {
       checks: checks.join(', '),

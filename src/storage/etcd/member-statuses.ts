@@ -41,7 +41,10 @@ export async function readStatuses(
   return statuses.filter((status) => status !== undefined)
 }
 
-/** Logs the versions of members, and what changes about them. Unreached members are as they were. */
+/**
+ * Logs the versions of members, and what changes about them. An unreached member has the version
+ * that it had; its alarms and downgrade do not count, since it may have been replaced.
+ */
 export class StatusLog {
   readonly #log: Log
   readonly #known = new Map<string, MemberStatus>()
@@ -66,8 +69,9 @@ export class StatusLog {
         })
       }
     }
-    this.#noteDowngrade()
-    this.#noteCorruption()
+    if (statuses.length === 0) return
+    this.#noteDowngrade(statuses)
+    this.#noteCorruption(statuses)
   }
 
   /** Such as missing permissions; logged once until the member returns a status again. */
@@ -87,12 +91,11 @@ export class StatusLog {
   }
 
   /** A member that does not know of downgrades is of the version that one ends with. */
-  #noteDowngrade(): void {
-    const all = [...this.#known.values()]
-    const found = all.find(({ downgradeTo }) => downgradeTo !== undefined)
+  #noteDowngrade(statuses: readonly MemberStatus[]): void {
+    const found = statuses.find(({ downgradeTo }) => downgradeTo !== undefined)
     if (found?.downgradeTo === this.#downgradeTo) return
     this.#downgradeTo = found?.downgradeTo
-    const versions = all.map(({ endpoint, version }) => `${endpoint} ${version}`).join(', ')
+    const versions = statuses.map(({ endpoint, version }) => `${endpoint} ${version}`).join(', ')
     if (found === undefined) this.#log.info('The downgrade of etcd is over', { versions })
     else {
       const { downgradeTo: target, storageVersion } = found
@@ -101,8 +104,8 @@ export class StatusLog {
   }
 
   /** etcd then refuses writes. The alarm names the member whose data differs. */
-  #noteCorruption(): void {
-    const errors = [...this.#known.values()].flatMap((status) => status.errors)
+  #noteCorruption(statuses: readonly MemberStatus[]): void {
+    const errors = statuses.flatMap((status) => status.errors)
     const found = errors.filter((error) => error.includes('CORRUPT')).map(memberIdIn)
     const corrupt = found.length === 0 ? undefined : [...new Set(found)].sort().join(', ')
     if (corrupt === this.#corrupt) return

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import { type LogFields, silentLog } from '../../lib/log/log.ts'
-import { QuotaAlarm, spaceReport } from './quota-alarm.ts'
+import { QuotaAlarm, type SpaceReport, spaceReport } from './quota-alarm.ts'
 
 async function settle(): Promise<void> {
   for (let tick = 0; tick < 3; tick++) await new Promise((resolve) => setImmediate(resolve))
@@ -12,7 +12,7 @@ function start() {
   const etcd = {
     isFull: false as boolean | undefined,
     bytesInUse: 0,
-    quotaBytes: undefined as number | undefined,
+    quotaBytes: undefined as SpaceReport['quotaBytes'],
     reports: 0,
   }
   const time = { now: 0 }
@@ -173,6 +173,25 @@ describe('quota alarm', () => {
     ])
     end()
   })
+
+  test('a quota that is unknown for a moment still applies, and a removed one does not', async () => {
+    const { quotaAlarm, etcd, errors, infos, advance, end } = start()
+    etcd.quotaBytes = 1000
+    etcd.bytesInUse = 900
+    await advance(1)
+    etcd.quotaBytes = undefined
+    await advance(1)
+    assert.deepEqual([quotaAlarm.usedFraction, quotaAlarm.writeFraction], [0.9, 0])
+    etcd.quotaBytes = 'none'
+    await advance(1)
+    assert.deepEqual([quotaAlarm.usedFraction, quotaAlarm.writeFraction], [undefined, 1])
+    assert.equal(quotaAlarm.space, undefined)
+    await advance(60)
+    assert.equal(errors.length, 1)
+    const msg = 'etcd has free space again: write rate limits are back to normal'
+    assert.deepEqual(infos, [{ msg }])
+    end()
+  })
 })
 
 describe('the space that members report', () => {
@@ -188,7 +207,9 @@ describe('the space that members report', () => {
     const none = { ...member, quotaBytes: -1 }
     const report = { hasAlarm: true, bytesInUse: 5, quotaBytes: 10 }
     assert.deepEqual(spaceReport([member, full, none]), report)
-    assert.deepEqual(spaceReport([none]), { hasAlarm: false, bytesInUse: 1, quotaBytes: undefined })
+    const unknown = { ...member, quotaBytes: 0 }
+    assert.equal(spaceReport([none, none])?.quotaBytes, 'none')
+    assert.equal(spaceReport([none, unknown])?.quotaBytes, undefined)
     assert.equal(spaceReport([]), undefined)
   })
 })

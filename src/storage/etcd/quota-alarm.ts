@@ -42,7 +42,7 @@ export interface SpaceReport {
   /** The size of the database without free pages. */
   readonly bytesInUse: number
   /** Undefined if it is not known. */
-  readonly quotaBytes: number | undefined
+  readonly quotaBytes: number | 'none' | undefined
 }
 
 export interface QuotaAlarmOptions {
@@ -69,7 +69,7 @@ export class QuotaAlarm {
   /** The last report, and the bytes that this replica has written since it was requested. */
   #bytesInUse: number | undefined
   #bytesWritten = 0
-  /** Undefined while it is unknown. */
+  /** Undefined while it is unknown, and if there is none. */
   #quotaBytes: number | undefined
 
   constructor(options: QuotaAlarmOptions) {
@@ -83,7 +83,7 @@ export class QuotaAlarm {
     repeat(pollIntervalMs, () => this.#pollIfIdle(), signal)
   }
 
-  /** The used fraction of the quota; undefined while it is unknown. */
+  /** The used fraction of the quota; undefined while it is unknown, and without a quota. */
   get usedFraction(): number | undefined {
     if (this.#bytesInUse === undefined || this.#quotaBytes === undefined) return undefined
     return (this.#bytesInUse + this.#bytesWritten) / this.#quotaBytes
@@ -98,7 +98,7 @@ export class QuotaAlarm {
     return Math.min(1, Math.max(0, (rejectFrom - this.usedFraction) / (rejectFrom - reduceFrom)))
   }
 
-  /** The bytes in use, and the bytes at which writes are rejected; undefined while unknown. */
+  /** The bytes in use, and the bytes at which writes are rejected; undefined as `usedFraction` is. */
   get space(): { readonly usedBytes: number; readonly budgetBytes: number } | undefined {
     if (this.#bytesInUse === undefined || this.#quotaBytes === undefined) return undefined
     const usedBytes = this.#bytesInUse + this.#bytesWritten
@@ -146,7 +146,7 @@ export class QuotaAlarm {
   /** Logs each change for the worse, and at most one change for the better per minute. */
   #logReduction(): void {
     const { writeFraction, usedFraction } = this
-    if (usedFraction === undefined || this.isFull) return
+    if (this.isFull) return
     const reduction = writeFraction === 1 ? 'none' : writeFraction > 0 ? 'some' : 'all'
     const isWorse = REDUCTIONS.indexOf(reduction) > REDUCTIONS.indexOf(this.#reduction)
     const now = this.#clock.now()
@@ -154,7 +154,8 @@ export class QuotaAlarm {
     if (reduction === this.#reduction || (!isWorse && isTooSoon)) return
     this.#reduction = reduction
     this.#reductionLoggedAt = now
-    const fields = { usedPercent: Math.round(usedFraction * 100) }
+    const fields =
+      usedFraction === undefined ? undefined : { usedPercent: Math.round(usedFraction * 100) }
     const { log } = this.#options
     if (reduction === 'none') {
       log.info('etcd has free space again: write rate limits are back to normal', fields)
@@ -177,7 +178,8 @@ export class QuotaAlarm {
     this.#isPolling = false
     if (report === undefined) return
     this.#bytesInUse = report.bytesInUse
-    this.#quotaBytes = this.#options.quotaBytes ?? report.quotaBytes ?? this.#quotaBytes
+    const quotaBytes = this.#options.quotaBytes ?? report.quotaBytes ?? this.#quotaBytes
+    this.#quotaBytes = quotaBytes === 'none' ? undefined : quotaBytes
     this.#bytesWritten -= bytesWritten
     this.#logReduction()
     if (report.hasAlarm) this.onFull()
@@ -194,9 +196,10 @@ export function spaceReport(
 ): SpaceReport | undefined {
   if (statuses.length === 0) return undefined
   const quotas = statuses.map(({ quotaBytes }) => quotaBytes).filter((bytes) => bytes > 0)
+  const hasNone = statuses.every(({ quotaBytes }) => quotaBytes < 0)
   return {
     hasAlarm: statuses.some(({ errors }) => errors.some((error) => error.includes('NOSPACE'))),
     bytesInUse: Math.max(...statuses.map(({ dbBytesInUse }) => dbBytesInUse)),
-    quotaBytes: quotas.length === 0 ? undefined : Math.min(...quotas),
+    quotaBytes: quotas.length > 0 ? Math.min(...quotas) : hasNone ? 'none' : undefined,
   }
 }

@@ -20,6 +20,11 @@ describe('readQuota', { concurrency: true }, () => {
     await assert.rejects(readQuota(endpoint, { tls: undefined, signal }))
   })
 
+  test('a member without a quota has one below 0', async () => {
+    await using etcd = await startEtcd({ args: ['--quota-backend-bytes=-1'] })
+    assert.equal(await readQuota(etcd.endpoints[0] ?? '', { tls: undefined, signal }), -1)
+  })
+
   test('an abort ends a read that a paused member does not answer', async () => {
     await using etcd = await startEtcd({ args })
     etcd.member(0).pause()

@@ -1,7 +1,9 @@
 /** What a datastore logs of members of several versions. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import http from 'node:http'
 import { describe, test } from 'node:test'
-import { readFailedChecks } from '../../../src/etcd/member-http.ts'
+import { readChecks } from '../../../src/etcd/member-http.ts'
 import { type LogFields, silentLog } from '../../../src/lib/log/log.ts'
 import { BackwardWriter } from '../../../src/lib/protobuf.ts'
 import { Datastore } from '../../../src/storage/etcd/datastore.ts'
@@ -9,6 +11,7 @@ import { RealMember } from '../../simulation/etcd/checks/real-member.ts'
 import { type EtcdCluster, startEtcd, startEtcdCluster } from '../../support/etcd.ts'
 import { etcdVersions, versionOf } from '../../support/etcd-versions.ts'
 import { eventually } from '../../support/eventually.ts'
+import { reservePort } from '../../support/ports.ts'
 
 const quotaBytes = 123_456_789
 const args = ['--unsafe-no-fsync', `--quota-backend-bytes=${quotaBytes}`]
@@ -19,7 +22,7 @@ class Followed implements Disposable {
   readonly lines: string[] = []
   readonly datastore: Datastore
 
-  constructor({ endpoints }: EtcdCluster) {
+  constructor({ endpoints }: Pick<EtcdCluster, 'endpoints'>) {
     const note = (msg: string, fields?: LogFields) => {
       const shown = Object.entries(fields ?? {}).map(([name, value]) => `${name}=${value}`)
       this.lines.push([msg, ...shown].join(' '))
@@ -79,13 +82,13 @@ for (const { name, binary, skip } of etcdVersions) {
       const client = await followed.datastore.open()
       const endpoint = etcd.endpoints[0] ?? ''
       const { memberId } = await client.status(endpoint)
-      assert.deepEqual(await readFailedChecks(endpoint, { tls: undefined, signal }), [])
+      assert.equal(await readChecks(endpoint, { tls: undefined, signal }), 'passes')
       await order(endpoint, 'Alarm', 1, memberId, 2)
       await followed.logs(
         new RegExp(`data of its members differs.* members=${memberId.toString(16)} `),
       )
-      const failed = await readFailedChecks(endpoint, { tls: undefined, signal })
-      assert.deepEqual(failed, ['data_corruption'])
+      const checks = await readChecks(endpoint, { tls: undefined, signal })
+      assert.equal(checks, 'fails data_corruption')
       await followed.datastore.checkHealth()
       await order(endpoint, 'Alarm', 2, memberId, 2)
       await followed.logs(/^The corruption alarm of etcd is off/)
@@ -94,8 +97,8 @@ for (const { name, binary, skip } of etcdVersions) {
     test('has checks over TLS with a client certificate', async () => {
       await using etcd = await startEtcd({ binary, encrypted: true })
       const endpoint = etcd.endpoints[0] ?? ''
-      assert.deepEqual(await readFailedChecks(endpoint, { tls: etcd.tls, signal }), [])
-      await assert.rejects(readFailedChecks(endpoint, { tls: undefined, signal }))
+      assert.equal(await readChecks(endpoint, { tls: etcd.tls, signal }), 'passes')
+      await assert.rejects(readChecks(endpoint, { tls: undefined, signal }))
     })
   })
 }
@@ -111,6 +114,61 @@ test('an outage logs once which checks the members pass', async () => {
   await followed.logs(new RegExp(`^The checks of the etcd members.* checks=${checks.join(', ')}$`))
   const lines = followed.lines.filter((line) => line.startsWith('The checks'))
   assert.equal(lines.length, 1)
+})
+
+test('an outage logs what proxies return instead of checks', async () => {
+  const statuses = [404, 403, 500, 503]
+  const proxies = statuses.map((status) =>
+    http.createServer((_, response) => response.writeHead(status).end()).listen(0, '127.0.0.1'),
+  )
+  await Promise.all(proxies.map((proxy) => once(proxy, 'listening')))
+  const endpoints = proxies.map((proxy) => {
+    const address = proxy.address()
+    assert.ok(address !== null && typeof address === 'object')
+    return `http://127.0.0.1:${address.port}`
+  })
+  using followed = new Followed({ endpoints })
+  try {
+    await followed.datastore.open()
+    const [missing, ...others] = endpoints
+    const checks = [
+      `${missing} has no such checks`,
+      ...others.map((endpoint, index) => `${endpoint} returned status ${statuses[index + 1]}`),
+    ]
+    await followed.logs(
+      new RegExp(`^The checks of the etcd members.* checks=${checks.join(', ')}$`),
+    )
+  } finally {
+    followed.datastore.close()
+    for (const proxy of proxies) proxy.close().closeAllConnections()
+  }
+})
+
+test('the quota is known if one of several members does not say it', {
+  skip: old.skip,
+}, async () => {
+  const own = await reservePort()
+  // The address for gRPC then serves no metrics.
+  const silent = [...args, `--listen-client-http-urls=http://127.0.0.1:${own}`]
+  await using etcd = await startEtcdCluster(3, { args })
+  for (const [index, changes] of [
+    { binary: old.binary },
+    { binary: old.binary },
+    { args: silent },
+  ].entries()) {
+    await etcd.member(index).stop()
+    await etcd.member(index).start(changes)
+  }
+  using followed = new Followed(etcd)
+  await followed.datastore.open()
+  const { quotaAlarm } = followed.datastore
+  await eventually('the quota is known', () => quotaAlarm.space !== undefined)
+  assert.equal(quotaAlarm.space?.budgetBytes, quotaBytes * 0.8)
+  await Promise.all([etcd.member(0).kill(), etcd.member(1).kill()])
+  // By then the attempt to read the metrics has failed.
+  await followed.logs(/^The checks of the etcd members/)
+  const warnings = followed.lines.filter((line) => line.startsWith('The space quota'))
+  assert.deepEqual(warnings, [])
 })
 
 const skip = old.skip || newest.skip

@@ -167,6 +167,28 @@ describe('the check of the keys under a prefix', () => {
     assert.match(behind ?? 'passed', /etcd holds "\/control\/ab\/pods\/default\/web"/)
   })
 
+  test('values of a megabyte behind hundreds of small ones are read a few at a time', async () => {
+    const prefix = `/p${++prefixes}`
+    const small = Array.from({ length: 300 }, (_, at) => [`control/mirror-leaders/c${at}`, 'vm/1'])
+    await put(prefix, Object.fromEntries(small))
+    const record = known['control/mirrors/prod-eu']?.replace('"cc7f"', `"${'c'.repeat(1_000_000)}"`)
+    for (let at = 0; at < 60; at++) await put(prefix, { [`control/mirrors/c${at}`]: record ?? '' })
+    const failed: string[] = []
+    const observed = new EtcdClient({
+      endpoints: etcd.endpoints,
+      defaultTimeoutMs: 5000,
+      onCall: ({ path, hasFailed }) => hasFailed && failed.push(path),
+    })
+    const check = new PrefixCheck({ client: observed, prefix, log: silentLog })
+    try {
+      await check.run(Promise.resolve(), new AbortController().signal)
+    } finally {
+      observed.close()
+    }
+    // The client refuses a response of more than 32 MiB, which etcd has then built in vain.
+    assert.ok(!failed.includes('/etcdserverpb.KV/Range'), failed.join())
+  })
+
   test('far more control keys than there are mirrors fail the check at once', async () => {
     const many = Object.fromEntries(
       Array.from({ length: 25_001 }, (_, at) => [`control/mirror-leaders/c${at}`, 'vm/1']),

@@ -4,4 +4,6 @@ export async function readQuota(endpoint: string): Promise<number> {
   throw new Error(`${endpoint} has no HTTP`)
 }
 
-export async function readFailedChecks(): Promise<undefined> {}
+export async function readChecks(): Promise<string> {
+  return 'has no such checks'
+}

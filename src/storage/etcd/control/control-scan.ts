@@ -13,6 +13,11 @@ import { isControlValue } from './control-values.ts'
 const keysMax = 25_000
 /** The record of a mirror has some hundred bytes, or some for each of its namespaces. */
 const bytesMax = 64 * 1024 * 1024
+/**
+ * A value of another program may have as many bytes as etcd accepts in a request (1.5 MiB), and etcd
+ * builds a response as a whole: this small, it has at most 31 keys, however small those before were.
+ */
+const chunkBytes = 64 * 1024
 
 export interface ControlScanOptions {
   readonly client: Pick<EtcdClient, 'scan'>
@@ -40,7 +45,8 @@ export async function scanControlKeys(options: ControlScanOptions): Promise<Cont
   let unknownCount = 0
   let firstUnknown: Buffer | undefined
   let bytes = 0
-  for await (const { kvs, count } of client.scan(controlRange(prefix), { signal })) {
+  const range = { ...controlRange(prefix), chunkBytes }
+  for await (const { kvs, count } of client.scan(range, { signal })) {
     if (count > keysMax) return { excess: `${count} keys` }
     const { ours, later = [], foreign } = Object.groupBy(kvs, (kv) => writerOf(kv, prefix))
     if (foreign?.[0] !== undefined) return { foreign: foreign[0].key }
