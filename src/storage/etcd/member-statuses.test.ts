@@ -46,7 +46,8 @@ describe('the log of statuses', () => {
     statusLog.note([statusOf('a', { dbBytes: 2 })])
     assert.deepEqual(take(), [])
     statusLog.note([statusOf('b', { version: '3.7.1' })])
-    const changed = 'I An etcd member has another version endpoint=b version=3.7.1 before=3.6.8'
+    const changed =
+      'I The version of an etcd member has changed endpoint=b version=3.7.1 before=3.6.8'
     assert.deepEqual(take(), [changed])
   })
 
@@ -62,7 +63,8 @@ describe('the log of statuses', () => {
     statusLog.note([statusOf('b', downgrading)])
     statusLog.note([statusOf('a', { version: '3.5.30' }), statusOf('b', downgrading)])
     statusLog.note([])
-    const changed = 'I An etcd member has another version endpoint=a version=3.5.30 before=3.6.14'
+    const changed =
+      'I The version of an etcd member has changed endpoint=a version=3.5.30 before=3.6.14'
     assert.deepEqual(take(), [changed])
     // Member b was replaced by one at another address.
     statusLog.note([statusOf('a', { version: '3.5.30' })])

@@ -87,7 +87,8 @@ export class StatusLog {
       this.#log.warn(`This etcd has known consistency bugs; ${needed}`, { endpoint, version })
     } else if (before === undefined) {
       this.#log.info('Connected to etcd', { endpoint, version, dbBytes })
-    } else this.#log.info('An etcd member has another version', { endpoint, version, before })
+    } else
+      this.#log.info('The version of an etcd member has changed', { endpoint, version, before })
   }
 
   /** A member that does not know of downgrades is of the version that one ends with. */

@@ -180,7 +180,9 @@ test('an upgrade and a downgrade of a member are logged', { skip }, async () => 
   const member = etcd.member(0)
   await member.stop()
   await member.start({ binary: newest.binary })
-  await followed.logs(/^An etcd member has another version .* version=3\.7\.1 before=3\.6\.14$/)
+  await followed.logs(
+    /^The version of an etcd member has changed .* version=3\.7\.1 before=3\.6\.14$/,
+  )
   const isEnabled = async () => (await order(member.endpoint, 'Downgrade', 1, '3.6.0')).code === 0
   await eventually('a downgrade is enabled', isEnabled, 20_000)
   await followed.logs(/^etcd is being downgraded target=3\.6\.0 storageVersion=3\.\d\.0 versions=/)
