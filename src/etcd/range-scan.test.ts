@@ -83,7 +83,7 @@ function setUp() {
     renew: () => {},
     close: () => {},
   }
-  const clock = { now: () => 0 }
+  const clock = { ms: 0, now: () => clock.ms }
   const both = connection as unknown as ConstructorParameters<typeof Member>[0]['calls']
   const members = new Members(() => [new Member({ name: 'm', calls: both, streams: both, clock })])
   const options = { error: undefined as EtcdError | undefined, keys: 8, count: keysMax }
@@ -106,7 +106,7 @@ function setUp() {
   const reconnect = () => {
     current = { session, number: current.number + 1 }
   }
-  return { scanner, streams, ranges, reported, options, reconnect, pings: () => pings }
+  return { scanner, streams, ranges, reported, options, reconnect, clock, pings: () => pings }
 }
 
 /** Starts to read everything; `found` fills up, and `ended` settles at the end. */
@@ -320,6 +320,45 @@ describe('a scan', () => {
     const { scanner, options } = setUp()
     options.keys = 0
     await assert.rejects(readAll(scanner).ended, { kind: 'internal', message: /has 40 more/ })
+  })
+
+  test('does not use a stream that repeats keys, or has messages without keys', async () => {
+    for (const push of [
+      (stream: FakeStream) => stream.push(8, 8),
+      (stream: FakeStream) => stream.push(7, 39),
+      (stream: FakeStream) => {
+        stream.messages.push([...names.slice(8, 39), 'k38'].map(kvOf))
+        stream.emit('readable')
+      },
+    ]) {
+      const { scanner, streams, options } = setUp()
+      const { found, ended } = readAll(scanner)
+      await settle()
+      options.keys = keysMax
+      const [stream] = streams
+      assert.ok(stream)
+      push(stream)
+      await ended
+      assert.deepEqual([found, stream.isCancelled], [names, true])
+    }
+  })
+
+  test('leaves a stream that sends bytes without completing a message', async () => {
+    const { scanner, streams, options, clock } = setUp()
+    const { found, ended } = readAll(scanner)
+    await settle()
+    const [stream] = streams
+    assert.ok(stream)
+    options.keys = keysMax
+    for (let second = 0; second < 12; second++) {
+      stream.bytesReceived += 1
+      clock.ms += 1_000
+      mock.timers.tick(1_000)
+      await settle()
+      for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+    }
+    await ended
+    assert.deepEqual([found, stream.isCancelled], [names, true])
   })
 
   test('does not use a stream that has more keys than are left', async () => {

@@ -43,6 +43,8 @@ const tooLargeDivisor = 8
  * count, not messages: on a slow link a message takes longer.
  */
 const silenceMs = 1_000
+/** A stream that takes longer for one message is given up: bytes alone may never make one. */
+const messageMsMax = 10_000
 
 export interface RangeScannerOptions {
   readonly members: Members
@@ -154,9 +156,8 @@ export class RangeScanner {
     try {
       while (!scan.isComplete) {
         const startedAt = clock.now()
-        const kvs = await received(stream, member)
+        const kvs = await received(stream, member, () => clock.now() - startedAt > messageMsMax)
         waitedMs += clock.now() - startedAt
-        if (kvs.length === 0) continue
         const chunk = scan.take(kvs, { connection: session.number })
         hasDelivered = true
         yield chunk
@@ -179,14 +180,15 @@ export class RangeScanner {
 async function received(
   stream: MessageStream<readonly KeyValue[]>,
   member: Member,
+  isLate: () => boolean,
 ): Promise<readonly KeyValue[]> {
   for (;;) {
     const kvs = stream.read()
     if (kvs !== undefined) return kvs
     const { bytesReceived } = stream
     const isWoken = await stream.woken(silenceMs)
-    if (isWoken || stream.bytesReceived > bytesReceived || !(await stream.isEmpty())) continue
-    if (stream.bytesReceived > bytesReceived) continue
+    const isAlive = () => stream.bytesReceived > bytesReceived
+    if ((isWoken || isAlive() || !(await stream.isEmpty()) || isAlive()) && !isLate()) continue
     member.suspect()
     stream.stop()
   }
@@ -219,13 +221,24 @@ class Scan {
     return { key: this.#key, rangeEnd, revision }
   }
 
+  /** The number of keys proves that all have been read only if none comes twice. */
+  #isInOrder(kvs: readonly KeyValue[]): boolean {
+    let least = this.#key
+    for (const { key } of kvs) {
+      const order = Buffer.compare(key, least)
+      if (order < 0 || (order === 0 && least !== this.#key)) return false
+      least = key
+    }
+    return true
+  }
+
   take(
     kvs: readonly KeyValue[],
     { revision = 0, connection = Number.POSITIVE_INFINITY, count }: Partial<RangeResult>,
   ): ScanChunk {
     const due = this.#remaining ?? count ?? 0
     const isPossible = kvs.length <= due && (kvs.length > 0 || due === 0)
-    if (!isPossible || (count ?? due) !== due) {
+    if (!isPossible || (count ?? due) !== due || !this.#isInOrder(kvs)) {
       const isNew = this.#connection > 0 && connection > this.#connection
       throw isNew ? otherHistory() : inconsistent(due, kvs.length)
     }
@@ -246,6 +259,6 @@ function otherHistory(): EtcdError {
 }
 
 function inconsistent(due: number, found: number): EtcdError {
-  const message = `etcd sent ${found} keys of a state that has ${due} more, or counted them differently`
+  const message = `etcd sent ${found} keys of a state that has ${due} more, out of order, or counted them differently`
   return new EtcdError({ kind: 'internal', message })
 }

@@ -53,15 +53,28 @@ export function parseShardSelector(text: string): ShardSelector | undefined {
       `all shard ranges must use the same field, got ${quoted} and ${quotedOther}`,
     )
   }
+  const isInRange = rangeTest(ranges)
   return {
     field,
     text: ranges.map((range) => range.text).join(' || '),
-    matches: (value) => {
-      const hash = fnv1a(value)
-      for (const { start, end } of ranges)
-        if (!isLess(hash, start) && isLess(hash, end)) return true
-      return false
-    },
+    matches: (value) => isInRange(fnv1a(value)),
+  }
+}
+
+/** Holds only numbers: a watch holds its selector for hours. */
+function rangeTest(ranges: readonly ShardRange[]): (hash: Wide) => boolean {
+  const bounds = Float64Array.from(
+    ranges.flatMap(({ start, end }) => [start.high, start.low, end.high, end.low]),
+  )
+  return ({ high, low }) => {
+    for (let at = 0; at < bounds.length; at += 4) {
+      if (!isBelow(at, high, low) && isBelow(at + 2, high, low)) return true
+    }
+    return false
+  }
+  function isBelow(at: number, high: number, low: number): boolean {
+    const bound = bounds[at] ?? 0
+    return high === bound ? low < (bounds[at + 1] ?? 0) : high < bound
   }
 }
 
