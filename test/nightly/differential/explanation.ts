@@ -6,6 +6,7 @@
  * patch was a write have their own rows, and the remaining differences must have one, too.
  */
 import { isDeepStrictEqual } from 'node:util'
+import type { Digest } from './digest.ts'
 import { KNOWN } from './known.ts'
 import {
   type Found,
@@ -72,6 +73,13 @@ const PARTS: readonly KnownPart[] = [
     explains: ({ ours, theirs }) => isDeepStrictEqual(warningsOf(ours), warningsOf(theirs)),
   },
   {
+    // A patch that copies metadata to a place where nothing knows its fields.
+    row: 'managed-fields-begin-with-apply',
+    places: /^\.warning: /,
+    explains: ({ step, ours, theirs }) =>
+      isPatch(step) && isDeepStrictEqual(withoutOwners(ours), withoutOwners(theirs)),
+  },
+  {
     // The owner of a field that only one of them has.
     row: 'managed-fields-begin-with-apply',
     places: /^\.content\.metadata\.managedFields/,
@@ -124,3 +132,7 @@ function without({ places }: KnownPart, { theirs, ...found }: Found): Found {
 }
 
 export const KNOWN_ROWS: readonly string[] = [...KNOWN, ...PARTS].map(({ row }) => row)
+
+function withoutOwners(response: Digest): readonly string[] {
+  return warningsOf(response).filter((warning) => !warning.includes('.managedFields'))
+}
