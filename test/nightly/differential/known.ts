@@ -101,10 +101,11 @@ export const KNOWN: readonly KnownDifference[] = [
       /^resourceVersion should not be set/.test(messageOf(ours)),
   },
   {
+    // Done, or refused for the next mistake.
     row: 'more-field-labels',
     explains: ({ step, ours, theirs }) =>
       hasQuery(step, 'fieldSelector') &&
-      isDone(ours) &&
+      (isDone(ours) || isClientMistake(ours)) &&
       /^field label not supported: (?:action|reportingInstance|related\.|since|until|mentions|text|order|limit)/.test(
         messageOf(theirs),
       ),
