@@ -184,7 +184,7 @@ describe('access without and with tokens', () => {
     const lost = await server.ask('/nope')
     assert.deepEqual([lost.status, lost.body], [404, '404 page not found\n'])
     const version = JSON.parse((await server.ask('/version')).body)
-    assert.match(version.gitVersion, /^v1\.36\.\d+\+tidings-\d+\.\d+\.\d+$/)
+    assert.match(version.gitVersion, /^v1\.37\.\d+\+tidings-\d+\.\d+\.\d+$/)
     assert.match(version.gitCommit, /^[0-9a-f]{40}$/)
   })
 

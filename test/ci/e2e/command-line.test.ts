@@ -29,7 +29,7 @@ describe('command line', () => {
     assert.equal(code, 0)
     const build = JSON.parse(await readFile(join(root, 'dist/build.json'), 'utf8'))
     const commit = String(build.gitCommit).slice(0, 12)
-    const rest = String.raw`Kubernetes v1\.36\.\d+, Node v24\.\d+\.\d+`
+    const rest = String.raw`Kubernetes v1\.37\.\d+, Node v24\.\d+\.\d+`
     const known = commit === '' ? '' : `commit ${commit}( with changes)?, `
     assert.match(stdout, new RegExp(String.raw`^tidings v\d+\.\d+\.\d+ \(${known}${rest}\)\n$`))
   })
