@@ -54,6 +54,24 @@ export const PARTS: readonly Part[] = [
     runs: ['contract', 'conformance', 'chaos:short'].map((suite) => tests(suite)),
   },
   {
+    id: 'etcd-upgrade',
+    name: 'etcd, upgraded and downgraded under load',
+    supported: 'by one minor version at a time',
+    inCi: '',
+    installed: () => {
+      const newest = otherEtcds.at(-1)
+      if (newest === undefined) return []
+      return [{ version: `${versionOf(etcdBinary)} to ${newest.version} and back`, path: '' }]
+    },
+    runs: [
+      {
+        suite: 'etcd-upgrade',
+        count: (output) => lastNumber(output, /^(\d+) requests: /gm),
+        counted: 'requests',
+      },
+    ],
+  },
+  {
     id: 'api',
     name: 'Kubernetes, whose Event API is served',
     supported: '1.37',

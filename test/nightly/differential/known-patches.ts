@@ -17,6 +17,7 @@ import {
   isSameRefusal,
   isWrittenByOtherGroup,
   type KnownDifference,
+  warningsOf,
 } from './signs.ts'
 import { type Step, sentText } from './step.ts'
 
@@ -212,6 +213,16 @@ export const PATCHES: readonly KnownDifference[] = [
       isDone(theirs) &&
       /"\$patch":"(?:replace|merge)"/.test(sentText(step)) &&
       places.every((place) => /^\.content\.metadata\.\w+: unexpected/.test(place)),
+  },
+  {
+    // A directive inside of what another one replaces, which Kubernetes takes for a field.
+    row: 'strategic-directives',
+    explains: ({ step, ours, theirs }) =>
+      step.verb === 'strategic-patch' &&
+      isDone(ours) &&
+      theirs.status === 422 &&
+      /"\$patch":"replace"/.test(sentText(step)) &&
+      warningsOf(theirs).some((warning) => /\$patch/.test(warning)),
   },
   {
     // An order that does not name the items that the patch adds.

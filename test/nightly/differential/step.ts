@@ -172,7 +172,8 @@ function treeOf({ status, headers, body }: Answer): JsonObject | undefined {
 
 /** Parsing all of it would take most of the time of the run. */
 function yamlMetadata(text: string): JsonObject {
-  const [, block = ''] = /^metadata:\n((?: .*\n)*)/m.exec(text) ?? []
+  // Values may contain line separators, which `.` does not match.
+  const [, block = ''] = /^metadata:\n((?: [^\n]*\n)*)/m.exec(text) ?? []
   const members = [...block.matchAll(/^ {2}(\w+): "?([^"\n]*)"?$/gm)]
   return { metadata: Object.fromEntries(members.map(([, name, value]) => [name, value])) }
 }
