@@ -41,6 +41,17 @@ export const KNOWN: readonly KnownDifference[] = [
       ours.warning === theirs.warning,
   },
   {
+    // Several events cannot be deleted, and each server reports the first that it met.
+    row: 'collection-delete-stops',
+    explains: ({ step, ours, theirs, places }) =>
+      step.verb === 'delete-collection' &&
+      ours.status === 409 &&
+      theirs.status === 409 &&
+      places.every((place) => /^\.content\.(?:message|details\.name): /.test(place)) &&
+      messageOf(ours).replace(/ on Event "[^"]*"/, '') ===
+        messageOf(theirs).replace(/ on Event "[^"]*"/, ''),
+  },
+  {
     row: 'client-mistake-is-4xx',
     explains: ({ ours, theirs }) =>
       isClientMistake(ours) &&
