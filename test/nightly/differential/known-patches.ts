@@ -303,15 +303,16 @@ export const PATCHES: readonly KnownDifference[] = [
   },
   {
     row: 'empty-fields-have-no-owner',
-    explains: ({ step, ours, theirs }) =>
-      step.verb === 'apply' &&
-      (isApplyConflict(ours) || isDone(ours) || ours.status === 422) &&
-      isApplyConflict(theirs) &&
-      isDeepStrictEqual(
-        isApplyConflict(ours) ? conflictsOf(ours) : [],
-        conflictsOf(theirs).filter(
-          (field) => !PRINTED_WHEN_EMPTY.test(field) && !isEmptied(step, field),
-        ),
-      ),
+    explains: ({ step, ours, theirs }) => {
+      if (step.verb !== 'apply' || !isApplyConflict(theirs)) return false
+      if (!isApplyConflict(ours) && !isDone(ours) && ours.status !== 422) return false
+      const [here, there] = [isApplyConflict(ours) ? conflictsOf(ours) : [], conflictsOf(theirs)]
+      return (
+        here.every((field) => there.includes(field)) &&
+        there
+          .filter((field) => !here.includes(field))
+          .every((field) => PRINTED_WHEN_EMPTY.test(field) || isEmptied(step, field))
+      )
+    },
   },
 ]
