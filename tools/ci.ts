@@ -1,7 +1,8 @@
 /**
- * Runs types, lint, the build and every suite of CI (tools/suites.ts), repeats some suites with each other
- * etcd that is there, stops after the first step with a failure, and prints a summary. Nothing is retried: a test that fails now and then is fixed, or moves to
- * the nightly run with its cause written down. All suites get the same seed, and the summary names it.
+ * Runs types, lint, the build and every suite of CI (tools/suites.ts), repeats some suites with each
+ * other etcd that is installed, stops after the first step with a failure, and prints a summary.
+ * Nothing is retried: a test that fails now and then is fixed, or moves to the nightly run with its
+ * cause written down. All suites get the same seed, and the summary names it.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,7 +1,7 @@
 /**
  * Runs the suites and benchmarks that take too long for every change, one after the other, and prints a
  * summary. One that fails does not stop the others; nothing is retried. Suites in which etcd decides are
- * repeated with each other etcd that is there. `npm run nightly -- clocks bench:cost` runs only these, and
+ * repeated with each other etcd that is installed. `npm run nightly -- clocks bench:cost` runs only these, and
  * `clocks@3.7.1` only with that etcd.
  */
 import process from 'node:process'

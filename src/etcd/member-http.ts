@@ -1,4 +1,4 @@
-/** What members tell over HTTP only, on their client URLs. */
+/** What members expose over HTTP only, on their client URLs. */
 import http from 'node:http'
 import https from 'node:https'
 import type { TlsMaterial } from './tls-material.ts'

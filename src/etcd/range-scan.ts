@@ -11,7 +11,7 @@
  * with the reason (calls.ts), so that streams need no retries and no errors of their own. It is the
  * number of keys that shows when everything has been read, not the end of a stream.
  */
-import { LinkedAbort } from '../lib/abort.ts'
+import { AbortListener, LinkedAbort } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NumberedSession } from './connection.ts'
 import { EtcdError } from './errors.ts'
@@ -147,8 +147,7 @@ export class RangeScanner {
     const { signal, cancelIfSafe } = options
     const stream = new MessageStream(member, session, rangeStreamMethod)
     using ending = new LinkedAbort(...[signal, cancelIfSafe].filter((one) => one !== undefined))
-    ending.signal.addEventListener('abort', () => stream.stop())
-    if (ending.signal.aborted) stream.stop()
+    using _stopping = new AbortListener(ending.signal, () => stream.stop())
     stream.end(encodeRange(scan.rest))
     let waitedMs = 0
     let hasDelivered = false

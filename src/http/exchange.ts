@@ -131,7 +131,7 @@ export interface Response {
    * for changes from then on. Undefined: there is no initial part.
    */
   readonly settled?: Promise<void>
-  /** The initial part is a list, and the client is told when it ends. */
+  /** Whether the initial part is a list, with a bookmark at its end. */
   readonly isWatchList?: boolean
   /** Close the connection after the response, because the client has no further use for it. */
   readonly closeConnection?: boolean

@@ -15,7 +15,7 @@ export function versionsPage(): string {
     '',
     'This table shows which releases are supported, what is tested before every change, and the result of the last full run',
     'with each release (`npm run versions`): the number of tests that passed, of requests that were answered as by Kubernetes,',
-    'or of mirrored events that were complete after all faults. The nightly run has the same suites.',
+    'or of mirrored events that were complete after all faults.',
     '',
     ...markdownTable(
       ['what', 'supported', 'before every change', 'release', 'last run'],

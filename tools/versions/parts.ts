@@ -25,7 +25,7 @@ export interface Part {
   readonly id: string
   readonly name: string
   readonly supported: string
-  /** What runs before every change; `runs` are part of the nightly run. */
+  /** What runs before every change. */
   readonly inCi: string
   readonly installed: () => readonly Release[]
   /** Environment variables that select the release. */

@@ -8,7 +8,7 @@ export interface Result {
   readonly part: string
   readonly version: string
   readonly suite: string
-  /** Tests that passed, or requests or writes that were compared. */
+  /** Tests that passed, requests that were compared, or events that were mirrored. */
   readonly count: number
   readonly hasPassed: boolean
   /** The day of the run, such as 2026-11-17. */

@@ -66,15 +66,13 @@ function rangeTest(ranges: readonly ShardRange[]): (hash: Wide) => boolean {
   const bounds = Float64Array.from(
     ranges.flatMap(({ start, end }) => [start.high, start.low, end.high, end.low]),
   )
-  return ({ high, low }) => {
+  const isBelow = ({ high, low }: Wide, at: number): boolean =>
+    isLess(high, low, bounds[at] ?? 0, bounds[at + 1] ?? 0)
+  return (hash) => {
     for (let at = 0; at < bounds.length; at += 4) {
-      if (!isBelow(at, high, low) && isBelow(at + 2, high, low)) return true
+      if (!isBelow(hash, at) && isBelow(hash, at + 2)) return true
     }
     return false
-  }
-  function isBelow(at: number, high: number, low: number): boolean {
-    const bound = bounds[at] ?? 0
-    return high === bound ? low < (bounds[at + 1] ?? 0) : high < bound
   }
 }
 
@@ -107,7 +105,7 @@ function rangeOf(field: string, startText: string, endText: string): ShardRange 
   }
   const start = boundOf('hexStart', startText)
   const end = boundOf('hexEnd', endText)
-  if (!isLess(start, end)) {
+  if (!isLess(start.high, start.low, end.high, end.low)) {
     throw invalidShards(`shard range start ${startText} must be less than end ${endText}`)
   }
   return { field, start, end, text: `shardRange(${field}, '${startText}', '${endText}')` }
@@ -133,8 +131,8 @@ function boundOf(name: string, text: string): Wide {
   }
 }
 
-function isLess(one: Wide, other: Wide): boolean {
-  return one.high === other.high ? one.low < other.low : one.high < other.high
+function isLess(high: number, low: number, otherHigh: number, otherLow: number): boolean {
+  return high === otherHigh ? low < otherLow : high < otherHigh
 }
 
 /**

@@ -204,10 +204,10 @@ function valuesOf(
   { name, of, labelNames = LABELS, boundMin = 0 }: TalliedHistogram,
   series: RequestSeries,
 ): Value[] {
-  const all: Readonly<Record<string, string>> = { ...series.labels, ...COMPONENT }
-  const labels = Object.fromEntries(labelNames.map((label) => [label, all[label] ?? '']))
   const distribution = of(series)
   if (distribution === undefined) return []
+  const all: Readonly<Record<string, string>> = { ...series.labels, ...COMPONENT }
+  const labels = Object.fromEntries(labelNames.map((label) => [label, all[label] ?? '']))
   const { bounds, counts, sum } = distribution
   const values: Value[] = []
   let count = 0

@@ -9,8 +9,8 @@
  * KUBE_SCHEDULER. Prints a summary, and exits with 1 when a state is wrong. At least three minutes
  * are needed for events to expire at the origin.
  */
-import { execFileSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { versionOf } from '../../../tools/other-etcds.ts'
 import { etcdBinary } from '../../support/etcd.ts'
 import { missingOfKubernetes } from '../../support/kubernetes.ts'
 import {
@@ -119,9 +119,9 @@ async function deleteNamespace(name: string): Promise<void> {
 async function printVersions(): Promise<void> {
   const { body } = await site.kubernetes.api.ask('GET', '/version')
   const { major, minor, gitVersion, goVersion } = JSON.parse(body)
-  const [etcd] = execFileSync(etcdBinary, ['--version'], { encoding: 'utf8' }).split('\n')
+  const etcd = versionOf(etcdBinary)
   say(
-    `Kubernetes ${major}.${minor} (${gitVersion}, ${goVersion}), ${etcd}, Node ${process.version}`,
+    `Kubernetes ${major}.${minor} (${gitVersion}, ${goVersion}), etcd ${etcd}, Node ${process.version}`,
   )
 }
 
