@@ -29,6 +29,8 @@ export interface EventFields {
   readonly reportingInstance: string
   /** `deprecatedSource.component`, which selectors of core/v1 use. */
   readonly sourceComponent: string
+  /** `deprecatedSource.host`, the node of a kubelet. */
+  readonly sourceHost: string
   readonly regarding: ObjectReference
   readonly related: ObjectReference
   /**
@@ -55,6 +57,7 @@ const NO_OBJECT: ObjectReference = {
 export function fieldsIn(event: unknown): EventFields {
   const metadata = member(event, 'metadata')
   const series = member(event, 'series')
+  const source = member(event, 'deprecatedSource')
   const observed = timeOf(text(event, 'eventTime')) ?? timeOf(text(metadata, 'creationTimestamp'))
   return {
     uid: text(metadata, 'uid'),
@@ -65,7 +68,8 @@ export function fieldsIn(event: unknown): EventFields {
     action: text(event, 'action'),
     reportingController: text(event, 'reportingController'),
     reportingInstance: text(event, 'reportingInstance'),
-    sourceComponent: text(member(event, 'deprecatedSource'), 'component'),
+    sourceComponent: text(source, 'component'),
+    sourceHost: text(source, 'host'),
     regarding: referenceIn(member(event, 'regarding')),
     related: referenceIn(member(event, 'related')),
     lastSeenMs:

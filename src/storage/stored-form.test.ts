@@ -219,7 +219,7 @@ describe('stored event', () => {
   test('fields contain what selectors use; absent fields are empty', () => {
     const { fields } = stored(
       '{"metadata":{"uid":"u","labels":{"a":"b"}},"reason":"R","type":"Normal",' +
-        '"reportingController":"c","deprecatedSource":{"component":"s"},' +
+        '"reportingController":"c","deprecatedSource":{"component":"s","host":"h"},' +
         '"regarding":{"kind":"Pod","name":"p","uid":"pu"}}',
     )
     assert.deepEqual(fields, {
@@ -232,6 +232,7 @@ describe('stored event', () => {
       reportingController: 'c',
       reportingInstance: '',
       sourceComponent: 's',
+      sourceHost: 'h',
       regarding: {
         kind: 'Pod',
         namespace: '',

@@ -1,0 +1,222 @@
+/**
+ * Which controller owns which pod, ReplicaSet and Job, as far as events and owner references told.
+ * What is not known is told by names. Nothing is assigned across namespaces or clusters.
+ */
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { ownText } from '../lib/text/own-text.ts'
+import type { EventFields } from '../storage/event-fields.ts'
+import { COMBINED_PREFIX } from './combined-prefix.ts'
+import {
+  type NamedObject,
+  ownerByName,
+  selfOf,
+  type Workload,
+  type WorkloadRule,
+} from './workload.ts'
+
+const BYTES_MAX = 16 * 1024 * 1024
+/** What an entry takes in addition to its texts. */
+const ENTRY_BYTES = 200
+/** Pod, ReplicaSet, Deployment, and what may own that. */
+const LINKS_MAX = 3
+
+interface Link {
+  /** Undefined when the object is known to have no controller. */
+  readonly owner: NamedObject | undefined
+  readonly rule: 'event' | 'owner'
+}
+
+export class KnownOwners {
+  readonly #links: BoundedMap<Link>
+
+  constructor(bytesMax: number = BYTES_MAX) {
+    this.#links = new BoundedMap(bytesMax, sizeOf)
+  }
+
+  get size(): number {
+    return this.#links.size
+  }
+
+  get bytes(): number {
+    return this.#links.bytes
+  }
+
+  /** Learns from the event of a controller that created or deleted an object. */
+  learn(key: { readonly cluster: string; readonly namespace: string }, fields: EventFields): void {
+    const { kind, name, namespace } = fields.regarding
+    const form = FORMS.get(fields.reason)?.get(kind)
+    if (form === undefined || namespace !== key.namespace || !isName(name)) return
+    const child = form.child(fields.note, name)
+    if (child === undefined || !child.startsWith(`${name}-`.slice(0, form.prefixLength))) return
+    const place = keyOf(key.cluster, namespace, form.kind, child)
+    const known = this.#links.get(place)
+    if (known?.rule === 'owner') return
+    if (known?.owner?.kind === kind && known.owner.name === name) return
+    this.#links.set(ownText(place), { owner: { kind, name: ownText(name) }, rule: 'event' })
+  }
+
+  /**
+   * Learns from the owner references of an object; without a controller, it is its own workload.
+   * Events do not change this until `disown`.
+   */
+  own(
+    cluster: string,
+    namespace: string,
+    object: NamedObject,
+    owner: NamedObject | undefined,
+  ): void {
+    const place = keyOf(cluster, namespace, object.kind, object.name)
+    const known = this.#links.get(place)
+    // A static pod belongs to its node, which is not a workload.
+    const controller = owner?.kind === 'Node' ? undefined : owner
+    const isSame =
+      known?.owner?.kind === controller?.kind && known?.owner?.name === controller?.name
+    if (known?.rule === 'owner' && isSame) return
+    const stored = controller && { kind: ownText(controller.kind), name: ownText(controller.name) }
+    this.#links.set(ownText(place), { owner: stored, rule: 'owner' })
+  }
+
+  /**
+   * The object was deleted. Its owner is remembered for events that arrive late, but a later event
+   * may tell another.
+   */
+  disown(cluster: string, namespace: string, object: NamedObject): void {
+    const place = keyOf(cluster, namespace, object.kind, object.name)
+    const known = this.#links.get(place)
+    if (known?.rule !== 'owner') return
+    if (known.owner === undefined) this.#links.delete(place)
+    else this.#links.set(ownText(place), { owner: known.owner, rule: 'event' })
+  }
+
+  /** The workload of the object that an event is about. */
+  resolve(cluster: string, { regarding }: Pick<EventFields, 'regarding'>): Workload {
+    const { kind, namespace } = regarding
+    if (kind !== 'Pod' && kind !== 'ReplicaSet' && kind !== 'Job') return selfOf(regarding)
+    const first = this.#linkOf(cluster, namespace, regarding)
+    if (first === undefined) return selfOf(regarding)
+    const { owner, rule } = first
+    if (owner === undefined) return { kind, name: regarding.name, rule }
+    let top = owner
+    for (let links = 1; links < LINKS_MAX; links++) {
+      const above: NamedObject | undefined = this.#linkOf(cluster, namespace, top)?.owner
+      if (above === undefined) break
+      top = above
+    }
+    return { kind: top.kind, name: top.name, rule }
+  }
+
+  #linkOf(
+    cluster: string,
+    namespace: string,
+    object: NamedObject,
+  ): { readonly owner: NamedObject | undefined; readonly rule: WorkloadRule } | undefined {
+    const { kind, name } = object
+    if (kind !== 'Pod' && kind !== 'ReplicaSet' && kind !== 'Job') return undefined
+    const known = this.#links.get(keyOf(cluster, namespace, kind, name))
+    if (known !== undefined) return known
+    const owner = ownerByName(object)
+    if (owner === undefined) return undefined
+    return { owner: this.#corrected(cluster, namespace, owner), rule: 'name' }
+  }
+
+  /** By its name, a pod of a Job or of a bare ReplicaSet seems to be one of a DaemonSet. */
+  #corrected(cluster: string, namespace: string, owner: NamedObject): NamedObject {
+    const { kind, name } = owner
+    if (kind !== 'DaemonSet') return owner
+    const other = OTHER_KINDS.find(
+      (candidate) => this.#links.get(keyOf(cluster, namespace, candidate, name)) !== undefined,
+    )
+    return other === undefined ? owner : { kind: other, name }
+  }
+}
+
+const OTHER_KINDS = ['Job', 'ReplicaSet'] as const
+
+/** How a controller names an object of its own in a note. */
+interface Form {
+  /** Of the object that is named. */
+  readonly kind: 'Pod' | 'ReplicaSet' | 'Job'
+  /** So many characters of the owner's name and a dash precede the rest of the object's name. */
+  readonly prefixLength: number
+  readonly child: (note: string, owner: string) => string | undefined
+}
+
+/** Names are cut to 58 characters, which may end with the index of a Job, up to 12 characters. */
+const POD_PREFIX_LENGTH = 46
+
+const POD: Form = {
+  kind: 'Pod',
+  prefixLength: POD_PREFIX_LENGTH,
+  child: (note) => named(note, ['Created pod: ', 'Deleted pod: '], ''),
+}
+const STATEFUL_POD: Form = {
+  kind: 'Pod',
+  prefixLength: Number.POSITIVE_INFINITY,
+  child: (note, owner) =>
+    named(note, ['create Pod ', 'delete Pod '], ` in StatefulSet ${owner} successful`),
+}
+const JOB: Form = {
+  kind: 'Job',
+  prefixLength: Number.POSITIVE_INFINITY,
+  child: (note) => named(note, ['Created job ', 'Deleted job '], ''),
+}
+const COMPLETED_JOB: Form = {
+  ...JOB,
+  child: (note) => named(note, ['Saw completed job: '], ', '),
+}
+const REPLICA_SET: Form = {
+  kind: 'ReplicaSet',
+  prefixLength: Number.POSITIVE_INFINITY,
+  child: (note) => named(note, ['Scaled up replica set ', 'Scaled down replica set '], ' '),
+}
+
+/** By kind of the owner. */
+type Forms = ReadonlyMap<string, Form>
+
+const CHANGED: Forms = new Map([
+  ['ReplicaSet', POD],
+  ['ReplicationController', POD],
+  ['DaemonSet', POD],
+  ['Job', POD],
+  ['StatefulSet', STATEFUL_POD],
+  ['CronJob', JOB],
+])
+
+/** By reason. */
+const FORMS: ReadonlyMap<string, Forms> = new Map([
+  ['SuccessfulCreate', CHANGED],
+  ['SuccessfulDelete', CHANGED],
+  ['ScalingReplicaSet', new Map([['Deployment', REPLICA_SET]])],
+  ['SawCompletedJob', new Map([['CronJob', COMPLETED_JOB]])],
+])
+
+/**
+ * The name between one of these texts at the start of a note and `after`, which is at the end when it
+ * is empty.
+ */
+function named(note: string, before: readonly string[], after: string): string | undefined {
+  const start = note.startsWith(COMBINED_PREFIX) ? COMBINED_PREFIX.length : 0
+  const prefix = before.find((text) => note.startsWith(text, start))
+  if (prefix === undefined) return undefined
+  const from = start + prefix.length
+  const end = after === '' ? note.length : note.indexOf(after, from)
+  if (end < 0 || end - from > NAME_LENGTH_MAX) return undefined
+  const name = note.slice(from, end)
+  return isName(name) ? name : undefined
+}
+
+const NAME_LENGTH_MAX = 253
+
+function isName(text: string): boolean {
+  return text.length <= NAME_LENGTH_MAX && /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(text)
+}
+
+function keyOf(cluster: string, namespace: string, kind: string, name: string): string {
+  return `${cluster}\n${namespace}\n${kind}\n${name}`
+}
+
+function sizeOf(key: string, { owner }: Link): number {
+  return (
+    ENTRY_BYTES + key.length + (owner === undefined ? 0 : owner.kind.length + owner.name.length)
+  )
+}

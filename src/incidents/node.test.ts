@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type EventFields, fieldsIn } from '../storage/event-fields.ts'
+import { KnownPlaces } from './known-places.ts'
+import { nodeOf } from './node.ts'
+
+const POD = { kind: 'Pod', namespace: 'shop', name: 'web-0', uid: 'u1' }
+const NODE = { kind: 'Node', name: 'node-1' }
+
+describe('the node of an event', () => {
+  test('is the object itself', () => {
+    assert.equal(
+      nodeOf(fieldsIn({ regarding: NODE, reportingController: 'node-controller' })),
+      'node-1',
+    )
+  })
+
+  test('is the host of a kubelet, in the events of both recorders and of old kubelets', () => {
+    const old = { reportingController: 'kubelet', reportingInstance: 'node-1' }
+    const source = { component: 'kubelet', host: 'node-1' }
+    const events = [
+      { ...old, deprecatedSource: source },
+      { deprecatedSource: source },
+      old,
+      { reportingController: 'kubelet', reportingInstance: 'kubelet-node-1' },
+    ]
+    for (const event of events)
+      assert.equal(nodeOf(fieldsIn({ ...event, regarding: POD })), 'node-1')
+  })
+
+  test('is that of a node whose name begins like the prefix of the newer recorder', () => {
+    const source = { component: 'kubelet', host: 'kubelet-1' }
+    const event = {
+      reportingController: 'kubelet',
+      reportingInstance: 'kubelet-1',
+      deprecatedSource: source,
+    }
+    assert.equal(nodeOf(fieldsIn({ ...event, regarding: POD })), 'kubelet-1')
+  })
+
+  test('is not the host of another controller', () => {
+    const event = {
+      reportingController: 'default-scheduler',
+      reportingInstance: 'scheduler-master-1',
+    }
+    assert.equal(nodeOf(fieldsIn({ ...event, regarding: POD, reason: 'FailedScheduling' })), '')
+    const source = { component: 'replicaset-controller', host: 'master-1' }
+    assert.equal(nodeOf(fieldsIn({ deprecatedSource: source, regarding: POD })), '')
+  })
+
+  test('is where the scheduler put the pod', () => {
+    assert.equal(nodeOf(scheduled('Successfully assigned shop/web-0 to node-1')), 'node-1')
+    assert.equal(nodeOf(scheduled('Successfully assigned web-0 to node-1')), 'node-1')
+    const wrong = [
+      'Successfully assigned billing/web-0 to node-1',
+      'Successfully assigned shop/web-1 to node-1',
+      'Successfully assigned shop/web-0',
+      'Successfully assigned shop/web-0 to node-1 or to node-2',
+      'assigned shop/web-0 to node-1',
+    ]
+    for (const note of wrong) assert.equal(nodeOf(scheduled(note)), '', note)
+  })
+})
+
+describe('KnownPlaces', () => {
+  test('gives events about a pod the node that other events told', () => {
+    const places = new KnownPlaces()
+    assert.equal(places.placed('east', evicted()), '')
+    places.placed('east', scheduled('Successfully assigned shop/web-0 to node-1'))
+    assert.equal(places.placed('east', evicted()), 'node-1')
+    assert.equal(places.placed('west', evicted()), '')
+    assert.equal(places.placed('east', evicted({ namespace: 'billing' })), '')
+    assert.equal(places.placed('east', evicted({ kind: 'Job' })), '')
+  })
+
+  test('does not take a new pod for an old one of the same name', () => {
+    const places = new KnownPlaces()
+    places.placed('east', scheduled('Successfully assigned shop/web-0 to node-1'))
+    assert.equal(places.placed('east', evicted({ uid: 'u2' })), '')
+    assert.equal(places.placed('east', evicted({ uid: '' })), 'node-1')
+    places.placed('east', scheduled('Successfully assigned shop/web-0 to node-2', 'u2'))
+    assert.equal(places.placed('east', evicted({ uid: 'u2' })), 'node-2')
+    assert.equal(places.placed('east', evicted()), '')
+  })
+
+  test('is bounded by bytes', () => {
+    const places = new KnownPlaces(100_000)
+    for (let index = 0; index < 2_000; index++) {
+      const regarding = { ...POD, name: `web-${index}` }
+      places.placed(
+        'east',
+        fieldsIn({ regarding, reportingController: 'kubelet', reportingInstance: 'n' }),
+      )
+    }
+    assert.ok(places.bytes <= 100_000 && places.size > 300, `${places.bytes} ${places.size}`)
+  })
+})
+
+function scheduled(note: string, uid = 'u1'): EventFields {
+  return fieldsIn({ reason: 'Scheduled', note, regarding: { ...POD, uid } })
+}
+
+function evicted(changes: Partial<typeof POD> = {}): EventFields {
+  const reportingController = 'taint-eviction-controller'
+  const regarding = { ...POD, ...changes }
+  return fieldsIn({ reason: 'TaintManagerEviction', reportingController, regarding })
+}

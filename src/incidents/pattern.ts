@@ -1,0 +1,307 @@
+/**
+ * The pattern of a note: what is left when the parts that differ between occurrences of one problem
+ * are replaced by `*`. Two notes have the same pattern when they have the same words.
+ *
+ * A note is a row of tokens, white space and other characters. A token consists of letters, digits
+ * and the characters `-._:/@+%~` between them. It becomes `*` when it contains a digit (numbers,
+ * sizes, durations, times, addresses, uuids, most names of pods, `shop/web-0`), when one of its parts
+ * is a generated suffix without a digit (`web-bcdfg`), or when it consists of eight or more
+ * hexadecimal letters. A text in quotes becomes `*` too. The mark that recorders put in front of the
+ * note of several similar events is left out.
+ */
+import { COMBINED_PREFIX } from './combined-prefix.ts'
+
+/** Longer notes are cut, so that no note takes longer than a few microseconds. */
+const NOTE_LENGTH_MAX = 4096
+
+/** A hash of the normalised note, as an unsigned 32-bit number; 0 only for an empty note. */
+export function patternOf(note: string): number {
+  if (note === '') return 0
+  scanner.begin(note)
+  while (scanner.next() !== END);
+  return mixed(scanner.hash) || 1
+}
+
+/** The text that `patternOf` hashes. Slow: for tests, and for people. */
+export function normalised(note: string): string {
+  scanner.begin(note)
+  let text = ''
+  for (let piece = scanner.next(); piece !== END; piece = scanner.next()) {
+    if (piece === SPACE) text += ' '
+    else text += piece === VARIABLE ? '*' : note.slice(scanner.from, scanner.at)
+  }
+  return text.trim()
+}
+
+/** Eight hexadecimal digits. */
+export function patternId(pattern: number): string {
+  return pattern.toString(16).padStart(8, '0')
+}
+
+/** Undefined when this is not an id as `patternId` writes it. */
+export function parsePatternId(text: string): number | undefined {
+  return /^[0-9a-f]{8}$/.test(text) ? Number.parseInt(text, 16) : undefined
+}
+
+// FNV-1a, with the mixing at the end of MurmurHash3: it is good for short texts and takes one
+// multiplication per character.
+const BASIS = 0x811c9dc5
+const PRIME = 0x01000193
+
+function added(hash: number, code: number): number {
+  return Math.imul(hash ^ code, PRIME)
+}
+
+function mixed(hash: number): number {
+  let value = hash ^ (hash >>> 16)
+  value = Math.imul(value, 0x85ebca6b)
+  value ^= value >>> 13
+  value = Math.imul(value, 0xc2b2ae35)
+  return (value ^ (value >>> 16)) >>> 0
+}
+
+const END = 0
+const SPACE = 1
+const LITERAL = 2
+const VARIABLE = 3
+
+const SPACE_CODE = 0x20
+const STAR_CODE = 0x2a
+const BACKSLASH = 0x5c
+const COLON = 0x3a
+const SLASH = 0x2f
+const DASH = 0x2d
+const PLUS = 0x2b
+const PERCENT = 0x25
+const COMMA = 0x2c
+const APOSTROPHE = 0x27
+const LETTER_B = 0x42
+const LETTER_W = 0x57
+const LETTER_I = 0x69
+
+// What a character may be; a set of bits.
+const IS_SPACE = 1
+const IS_LETTER = 2
+const IS_DIGIT = 4
+const IS_JOINER = 8
+const IS_QUOTE = 16
+/** A letter of the suffixes that Kubernetes generates: those without vowels, so that no words arise. */
+const IS_SAFE_LETTER = 32
+const IS_HEX_LETTER = 64
+
+/** By UTF-16 code unit. All letters beyond ASCII are just letters. */
+const TRAITS: Uint8Array = traitsOfCodes()
+
+function traitsOfCodes(): Uint8Array {
+  const traits = new Uint8Array(0x1_0000).fill(IS_LETTER, 0x80)
+  const mark = (characters: string, bit: number): void => {
+    for (let index = 0; index < characters.length; index++) {
+      const code = characters.charCodeAt(index)
+      traits[code] = (traits[code] ?? 0) | bit
+    }
+  }
+  mark('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ', IS_LETTER)
+  mark('0123456789', IS_DIGIT)
+  mark('-._:/@+%~', IS_JOINER)
+  mark('"\'`', IS_QUOTE)
+  mark('bcdfghjklmnpqrstvwxz', IS_SAFE_LETTER)
+  mark('abcdefABCDEF', IS_HEX_LETTER)
+  traits.fill(IS_SPACE, 0, SPACE_CODE + 1)
+  for (const code of [0x7f, 0xa0, 0x2028, 0x2029, 0xfeff]) traits[code] = IS_SPACE
+  return traits
+}
+
+function traitsOf(code: number): number {
+  return TRAITS[code] as number
+}
+
+const IS_WORD = IS_LETTER | IS_DIGIT
+const IS_TOKEN = IS_WORD | IS_JOINER
+
+const SUFFIX_LENGTH = 5
+const HASH_LENGTH_MAX = 10
+const HEX_LENGTH_MIN = 8
+
+/**
+ * Cuts a note into pieces, and hashes them on the way, so that each character is read once. There is
+ * one, since a note is scanned without a pause.
+ */
+class Scanner {
+  /** Where the last piece begins and ends. */
+  from = 0
+  at = 0
+  /** Of all pieces so far, normalised. */
+  hash = 0
+  #note = ''
+  #start = 0
+  #end = 0
+  #isSpaced = false
+  /** Bits of quotes, by `quoteBit`, that are not closed any more in the rest of the note. */
+  #unclosed = 0
+
+  begin(note: string): void {
+    this.#note = note
+    this.#end = Math.min(note.length, NOTE_LENGTH_MAX)
+    this.#start = note.startsWith(COMBINED_PREFIX) ? COMBINED_PREFIX.length : 0
+    this.at = this.#start
+    this.hash = BASIS
+    this.#isSpaced = false
+    this.#unclosed = 0
+  }
+
+  next(): number {
+    this.from = this.at
+    if (this.at >= this.#end) return this.#finish()
+    const code = this.#note.charCodeAt(this.at)
+    const traits = traitsOf(code)
+    if ((traits & IS_SPACE) !== 0) return this.#space()
+    if (this.#isSpaced) this.hash = added(this.hash, SPACE_CODE)
+    this.#isSpaced = false
+    if ((traits & IS_WORD) !== 0 || this.#isSign(code)) return this.#token()
+    return (traits & IS_QUOTE) !== 0 ? this.#quote(code) : this.#mark(code)
+  }
+
+  /** Does not retain the note. */
+  #finish(): number {
+    this.#note = ''
+    return END
+  }
+
+  #space(): number {
+    this.#isSpaced = this.from > this.#start
+    this.at++
+    while (this.at < this.#end && (this.#traits(this.at) & IS_SPACE) !== 0) this.at++
+    return SPACE
+  }
+
+  #mark(code: number): number {
+    this.hash = added(this.hash, code)
+    this.at++
+    return LITERAL
+  }
+
+  #variable(end: number): number {
+    this.hash = added(this.hash, STAR_CODE)
+    this.at = end
+    return VARIABLE
+  }
+
+  /** Whether a number with a sign begins here. */
+  #isSign(code: number): boolean {
+    return (code === DASH || code === PLUS) && (this.#traits(this.at + 1) & IS_DIGIT) !== 0
+  }
+
+  #quote(code: number): number {
+    const isEscaped = this.at > 0 && this.#note.charCodeAt(this.at - 1) === BACKSLASH
+    const bit = quoteBit(code, isEscaped)
+    const opens = code !== APOSTROPHE || (this.#traits(this.at - 1) & IS_WORD) === 0
+    if (!opens || (this.#unclosed & bit) !== 0) return this.#mark(code)
+    const end = this.#quoteEnd(code, isEscaped)
+    if (end >= 0) return this.#variable(end)
+    this.#unclosed |= bit
+    return this.#mark(code)
+  }
+
+  /** -1 when it is not closed. */
+  #quoteEnd(quote: number, isEscaped: boolean): number {
+    const note = this.#note
+    for (let index = this.at + 1; index < this.#end; index++) {
+      if (note.charCodeAt(index) !== quote) continue
+      if ((note.charCodeAt(index - 1) === BACKSLASH) !== isEscaped) continue
+      if (quote === APOSTROPHE && (this.#traits(index + 1) & IS_WORD) !== 0) continue
+      return index + 1
+    }
+    return -1
+  }
+
+  #token(): number {
+    const note = this.#note
+    const end = this.#end
+    const start = this.at
+    // The traits of any character, of every one, and of every one of the current part.
+    let all = 0
+    let common = IS_HEX_LETTER
+    let safe = IS_SAFE_LETTER
+    let partStart = start
+    let hasSuffix = false
+    let index = start
+    let { hash } = this
+    let wordHash = hash
+    let wordEnd = start
+    for (; index < end; index++) {
+      const code = note.charCodeAt(index)
+      const traits = traitsOf(code)
+      if ((traits & IS_TOKEN) === 0 || (code === COLON && this.#isLabel(all, index))) break
+      hash = added(hash, code)
+      all |= traits
+      common &= traits
+      if ((traits & IS_JOINER) === 0) {
+        safe &= traits
+        wordHash = hash
+        wordEnd = index + 1
+        continue
+      }
+      hasSuffix ||= safe !== 0 && this.#isSuffix(partStart, index)
+      partStart = index + 1
+      safe = IS_SAFE_LETTER
+    }
+    // Marks at the end, such as the full stop of a sentence, are not part of the token.
+    if ((all & IS_DIGIT) !== 0) return this.#variable(this.#numberEnd(wordEnd))
+    hasSuffix ||= safe !== 0 && this.#isSuffix(partStart, index)
+    const isVariable = hasSuffix || (common !== 0 && wordEnd - start >= HEX_LENGTH_MIN)
+    if (isVariable || this.#isDayOrMonth(start, wordEnd)) return this.#variable(wordEnd)
+    this.hash = wordHash
+    this.at = wordEnd
+    return LITERAL
+  }
+
+  /** Whether the colon at `index` ends a word, as in `code:137`, rather than joins, as in `::1`. */
+  #isLabel(all: number, index: number): boolean {
+    return (all & (IS_DIGIT | IS_JOINER)) === 0 && this.#note.charCodeAt(index + 1) !== SLASH
+  }
+
+  /** Whether safe letters between these places are a generated suffix or a hash, behind a dash. */
+  #isSuffix(from: number, end: number): boolean {
+    const length = end - from
+    if (length < SUFFIX_LENGTH || length > HASH_LENGTH_MAX) return false
+    return this.#note.charCodeAt(from - 1) === DASH && !this.#note.startsWith('http', from)
+  }
+
+  /** Includes a percent sign, or the unit of a size behind a space, as in `1.5 GiB`. */
+  #numberEnd(wordEnd: number): number {
+    const note = this.#note
+    const code = note.charCodeAt(wordEnd)
+    if (code === PERCENT) return wordEnd + 1
+    if (code !== SPACE_CODE) return wordEnd
+    let at = wordEnd + 1
+    if (UNIT_PREFIXES.includes(note.charAt(at))) at++
+    if (note.charCodeAt(at) === LETTER_I) at++
+    const isUnit = note.charCodeAt(at) === LETTER_B && (this.#traits(at + 1) & IS_WORD) === 0
+    return isUnit ? at + 1 : wordEnd
+  }
+
+  /** Whether the token is the day or the month of a time, as in `Mon, 02 Jan 2006`. */
+  #isDayOrMonth(start: number, end: number): boolean {
+    const note = this.#note
+    if (end - start !== 3 || note.charCodeAt(start) > LETTER_W) return false
+    const word = note.slice(start, end)
+    if (MONTHS.includes(word)) return (this.#traits(end + 1) & IS_DIGIT) !== 0
+    if (!DAYS.includes(word)) return false
+    return note.charCodeAt(end) === COMMA || MONTHS.includes(note.slice(end + 1, end + 4))
+  }
+
+  #traits(index: number): number {
+    return index >= 0 && index < this.#note.length ? traitsOf(this.#note.charCodeAt(index)) : 0
+  }
+}
+
+const UNIT_PREFIXES = ['k', 'K', 'M', 'G', 'T', 'P', 'E']
+const DAYS = ['Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat', 'Sun']
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+
+function quoteBit(code: number, isEscaped: boolean): number {
+  const shift = code === APOSTROPHE ? 0 : code === 0x22 ? 1 : 2
+  return 1 << (isEscaped ? shift + 3 : shift)
+}
+
+const scanner = new Scanner()
