@@ -1,3 +1,4 @@
+import type { KnownMarks } from '../incidents/known-marks.ts'
 import { pause } from '../lib/abort.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -277,6 +278,11 @@ export class CachedStorage implements ReadStorage {
   known(key: EventKey): KnownEvent | undefined {
     const stored = this.recall(key)
     return stored && { stored, connectionMax: this.verified }
+  }
+
+  /** What the events in memory tell about others. */
+  get marks(): KnownMarks {
+    return this.#memory.marks
   }
 
   async get(key: EventKey, options: ReadOptions): Promise<StoredEvent> {

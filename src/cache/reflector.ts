@@ -31,6 +31,7 @@ import type {
   WatchItem,
 } from '../storage/storage.ts'
 import { StoredBody, withVersion } from '../storage/stored-form.ts'
+import { NO_TRAILER } from '../storage/trailer.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import type { EventMemory } from './memory/memory.ts'
 import { EventsExceedMemory, loadMemory } from './memory-loader.ts'
@@ -345,9 +346,10 @@ function versionOf(item: FollowItem): Version {
   return item.type === 'put' ? item.stored.version : item.version
 }
 
-/** A copy of the body: the history would otherwise keep the whole slab alive. */
+/** A copy of the bytes: the history would otherwise keep the whole slab alive. */
 function copied(stored: StoredEvent): StoredEvent {
   const { key, versionOffset, version, writtenAtMs } = stored
   const body = Buffer.from(stored.body)
-  return new StoredBody({ key, body, versionOffset, version, writtenAtMs })
+  const trailer = Buffer.from(stored.trailer ?? NO_TRAILER)
+  return new StoredBody({ key, body, trailer, versionOffset, version, writtenAtMs })
 }

@@ -14,7 +14,7 @@ export const eventSummaryType: StructType = new StructType('EventSummary', [
     type: 'stringMap',
     doc: 'What the events of the group have in common, by the fields of `groupBy`.',
   },
-  count('occurrences', 3, 'How many times the events were observed; a series counts in full.'),
+  count('occurrences', 3, 'How many times the events were observed, in the window or bucket.'),
   count('events', 4, 'Number of events.'),
   count('objects', 5, 'Number of different objects that the events are about.'),
   count(
@@ -32,6 +32,13 @@ export const eventSummaryType: StructType = new StructType('EventSummary', [
     keepsZero: true,
     doc: 'How many of the occurrences are Warnings.',
   },
+  count('before', 11, 'With `compare`: the occurrences in the time that it is compared with.'),
+  {
+    name: 'estimated',
+    number: 12,
+    type: 'bool',
+    doc: 'Some occurrences are known only to lie between two times, one of them outside of the window.',
+  },
 ])
 
 const bucketCountType: StructType = new StructType('EventHistogramCount', [
@@ -42,8 +49,14 @@ const bucketCountType: StructType = new StructType('EventHistogramCount', [
     whenUnset: '""',
     doc: 'The value of the field in `by`, or `_other`.',
   },
-  count('occurrences', 2, 'How many times the events were observed; a series counts in full.'),
-  count('events', 3, 'Number of events.'),
+  count('occurrences', 2, 'How many times the events were observed, in the window or bucket.'),
+  count('events', 3, 'Number of events that were observed in the bucket.'),
+  {
+    name: 'estimated',
+    number: 4,
+    type: 'bool',
+    doc: 'Some occurrences are known only to lie between two times, and are distributed evenly.',
+  },
 ])
 
 export const eventHistogramType: StructType = new StructType('EventHistogram', [
@@ -59,6 +72,6 @@ export const eventHistogramType: StructType = new StructType('EventHistogram', [
     name: 'counts',
     number: 4,
     type: { listOf: bucketCountType },
-    doc: 'Events that were last seen within the bucket, by the values of a field.',
+    doc: 'Events that were observed within the bucket, by the values of a field.',
   },
 ])

@@ -4,7 +4,7 @@
  */
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { ownText } from '../lib/text/own-text.ts'
-import type { EventFields } from '../storage/event-fields.ts'
+import type { EventFields, ObjectReference } from '../storage/event-fields.ts'
 import { COMBINED_PREFIX } from './combined-prefix.ts'
 import {
   type NamedObject,
@@ -19,6 +19,8 @@ const BYTES_MAX = 16 * 1024 * 1024
 const ENTRY_BYTES = 200
 /** Pod, ReplicaSet, Deployment, and what may own that. */
 const LINKS_MAX = 3
+
+type NamespacedObject = Pick<ObjectReference, 'kind' | 'namespace' | 'name'>
 
 interface Link {
   /** Undefined when the object is known to have no controller. */
@@ -89,7 +91,7 @@ export class KnownOwners {
   }
 
   /** The workload of the object that an event is about. */
-  resolve(cluster: string, { regarding }: Pick<EventFields, 'regarding'>): Workload {
+  resolve(cluster: string, { regarding }: { readonly regarding: NamespacedObject }): Workload {
     const { kind, namespace } = regarding
     if (kind !== 'Pod' && kind !== 'ReplicaSet' && kind !== 'Job') return selfOf(regarding)
     const first = this.#linkOf(cluster, namespace, regarding)

@@ -1,4 +1,4 @@
-import type { EventFields } from '../storage/event-fields.ts'
+import type { EventFields, ObjectReference } from '../storage/event-fields.ts'
 
 /** The node that an event tells of by itself; empty if none. `KnownPlaces` knows more. */
 export function nodeOf(fields: NodeFields): string {
@@ -10,14 +10,8 @@ export function nodeOf(fields: NodeFields): string {
 
 export type NodeFields = Pick<
   EventFields,
-  | 'note'
-  | 'reason'
-  | 'regarding'
-  | 'reportingController'
-  | 'reportingInstance'
-  | 'sourceComponent'
-  | 'sourceHost'
->
+  'note' | 'reason' | 'reportingController' | 'reportingInstance' | 'sourceComponent' | 'sourceHost'
+> & { readonly regarding: Pick<ObjectReference, 'kind' | 'namespace' | 'name' | 'uid'> }
 
 const KUBELET = 'kubelet'
 

@@ -33,6 +33,7 @@ export interface MirrorManagerOptions {
     onChange(listener: () => void): void
   }
   readonly lifetimeOf: MirrorWriterOptions['lifetimeOf']
+  readonly marksOf?: MirrorWriterOptions['marksOf']
   readonly eventBytesMax?: MirrorWriterOptions['eventBytesMax']
   readonly admission?: MirrorWriterOptions['admission']
   /** Called for each mirrored cluster, and again when its configuration has changed. */
@@ -63,10 +64,18 @@ export class MirrorManager {
   readonly #ending = new Map<string, Promise<void>>()
 
   constructor(options: MirrorManagerOptions) {
-    const { client, prefix, log, storage, recall, lifetimeOf, eventBytesMax, admission } = options
+    const { client, prefix, log, storage, recall, lifetimeOf, eventBytesMax } = options
+    const { marksOf, admission } = options
     this.#options = options
     this.#clock = options.clock ?? monotonicClock
-    this.#writer = new MirrorWriter({ storage, recall, lifetimeOf, eventBytesMax, admission })
+    this.#writer = new MirrorWriter({
+      storage,
+      recall,
+      lifetimeOf,
+      eventBytesMax,
+      marksOf,
+      admission,
+    })
     this.statuses = new MirrorStatuses({ client, prefix, clock: this.#clock, log })
   }
 

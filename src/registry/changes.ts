@@ -5,7 +5,14 @@ import type { ShownEvent } from '../codec/event/event-bytes.ts'
 import { encodeEvent } from '../codec/event/event-json.ts'
 import { recorded } from '../lib/tracing/span.ts'
 import { StorageError } from '../storage/errors.ts'
-import type { EventKey, EventStorage, EventWrites, StoredEvent } from '../storage/storage.ts'
+import type {
+  EventKey,
+  EventStorage,
+  EventWrites,
+  Marks,
+  NewState,
+  StoredEvent,
+} from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
 import { refundFailed, type WriteAdmission, writeOf } from './admission/write-admission.ts'
 import { withManagedFields } from './apply/managed-fields.ts'
@@ -48,7 +55,11 @@ export interface ChangesOptions {
   readonly eventBytesMax: number
   /** Every write is admitted when undefined. */
   readonly admission: Pick<WriteAdmission, 'admit'> | undefined
+  readonly marksOf: MarksOf | undefined
 }
+
+/** What is known about an event from others of its cluster. */
+export type MarksOf = (cluster: string, event: Event) => Marks
 
 export class EventChanges {
   readonly #storage: ChangesOptions['storage']
@@ -56,13 +67,15 @@ export class EventChanges {
   readonly #names: ResourceNames
   readonly #eventBytesMax: number
   readonly #admission: ChangesOptions['admission']
+  readonly #marksOf: MarksOf | undefined
 
-  constructor({ storage, writes, names, eventBytesMax, admission }: ChangesOptions) {
+  constructor({ storage, writes, names, eventBytesMax, admission, marksOf }: ChangesOptions) {
     this.#storage = storage
     this.#writes = writes
     this.#names = names
     this.#eventBytesMax = eventBytesMax
     this.#admission = admission
+    this.#marksOf = marksOf
   }
 
   /** Like `change`, but drops the field owners, which the client did not request, if they do not fit. */
@@ -91,9 +104,12 @@ export class EventChanges {
       return changed(decision, unwritten(key, body, stored?.version))
     }
     let last: Decided | undefined
-    const change = (current: StoredEvent | undefined): Buffer | 'remove' => {
+    const change = (current: StoredEvent | undefined): NewState | 'remove' => {
       last = this.#decided(key, current, options, decide)
-      return last.decision.kind === 'remove' ? 'remove' : last.body
+      const { decision, body } = last
+      if (decision.kind === 'remove') return 'remove'
+      const { event } = decision
+      return { body, event, ...this.#marksOf?.(key.cluster, event) }
     }
     const updating = recorded(options.span, 'storage update', (span) =>
       this.#writes.update(key, change, { span }),

@@ -10,9 +10,10 @@ import { StatusError } from '../api/status.ts'
 import { isDnsLabel, pathSegmentNames } from '../api/validation/names.ts'
 import { isUnreadable, StorageError } from '../storage/errors.ts'
 import { isPart } from '../storage/event-scope.ts'
-import type { EventKey, EventStorage, Fence, StoredEvent } from '../storage/storage.ts'
+import type { EventKey, EventStorage, Fence, NewState, StoredEvent } from '../storage/storage.ts'
 import { fieldsOf } from '../storage/stored-form.ts'
 import { type AdmittedWrite, type WriteAdmission, writeOf } from './admission/write-admission.ts'
+import type { MarksOf } from './changes.ts'
 import {
   boundedBody,
   compareOriginVersions,
@@ -68,6 +69,8 @@ export interface MirrorWriterOptions {
   readonly eventBytesMax?: number | undefined
   /** Default: every write is admitted. */
   readonly admission?: Pick<WriteAdmission, 'admitMirrored'> | undefined
+  /** Default: nothing is known. */
+  readonly marksOf?: MarksOf | undefined
   /** Milliseconds from the last change of an event until it expires here. */
   readonly lifetimeOf: (event: Pick<StoredEvent, 'key' | 'fields'>) => number | 'never'
   /** Milliseconds since 1970; compared only with the timestamps of events. */
@@ -123,7 +126,9 @@ export class MirrorWriter {
       if (body.length > this.#eventBytesMax) return { result: 'too-large', body: undefined }
       // Already charged above, unless the cache made the write look unnecessary.
       this.#charge(candidate, item, current)
-      return { result: isTruncated ? 'truncated' : 'stored', body }
+      const { event } = item
+      const marks = this.#options.marksOf?.(target.cluster, event)
+      return { result: isTruncated ? 'truncated' : 'stored', body: { body, event, ...marks } }
     })
   }
 
@@ -232,7 +237,7 @@ export class MirrorWriter {
 
 interface Decision {
   readonly result: WriteResult
-  readonly body: Buffer | 'remove' | undefined
+  readonly body: NewState | 'remove' | undefined
 }
 
 /** A state of the origin that may be stored. */

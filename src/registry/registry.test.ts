@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import type { Event } from '../api/event.ts'
 import { eventsGroup } from '../api/event-groups.ts'
 import { StorageError } from '../storage/errors.ts'
+import { writtenBody } from '../storage/plain-storage.fixture.ts'
 import { versionOfChange } from '../storage/resource-version.ts'
 import type { Change, EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { StoredBody } from '../storage/stored-form.ts'
@@ -57,8 +58,9 @@ async function existing(): Promise<{
   const update = async (at: EventKey, change: Change): Promise<StoredEvent> => {
     const current = storedAs(at, body)
     const outcome = change(current)
-    changes.push(outcome === current.body ? 'unchanged' : outcome)
-    return outcome instanceof Buffer ? storedAs(at, outcome) : current
+    const next = writtenBody(outcome)
+    changes.push(next === current.body ? 'unchanged' : (next ?? outcome))
+    return next === undefined ? current : storedAs(at, next)
   }
   return { registry: registryOf({ update }), changes }
 }
@@ -210,8 +212,7 @@ describe('the size limit of events', () => {
       },
       get: async (at) => storedAs(at, stored ?? assert.fail()),
       update: async (at, change) => {
-        const outcome = change(stored && storedAs(at, stored))
-        if (outcome instanceof Buffer) stored = outcome
+        stored = writtenBody(change(stored && storedAs(at, stored))) ?? stored
         return storedAs(at, stored ?? Buffer.alloc(0))
       },
     }

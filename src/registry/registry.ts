@@ -30,7 +30,7 @@ import {
   notDamaged,
   unknownUid,
 } from './change-checks.ts'
-import { type Decision, EventChanges } from './changes.ts'
+import { type Decision, EventChanges, type MarksOf } from './changes.ts'
 import { readVersion } from './read/list-position.ts'
 import {
   alreadyExists,
@@ -61,6 +61,8 @@ export interface RegistryOptions {
   readonly eventBytesMax?: number | undefined
   /** Default: every write is admitted. */
   readonly admission?: Pick<WriteAdmission, 'admit'> | undefined
+  /** Default: nothing is known. */
+  readonly marksOf?: MarksOf | undefined
   /** Milliseconds since 1970; the source of timestamps that the server sets. */
   readonly now?: (() => number) | undefined
 }
@@ -76,6 +78,7 @@ export class EventRegistry {
   readonly #writes: EventWrites
   readonly #group: EventGroup
   readonly #changes: EventChanges
+  readonly #marksOf: MarksOf | undefined
   readonly #now: () => number
   readonly #suffixes = new RandomSuffixes()
   /** The formatted time of the current second. */
@@ -93,7 +96,9 @@ export class EventRegistry {
       names: this.names,
       eventBytesMax: options.eventBytesMax ?? Number.POSITIVE_INFINITY,
       admission: options.admission,
+      marksOf: options.marksOf,
     })
+    this.#marksOf = options.marksOf
     this.servedVersions = new Set([...(options.servedVersions ?? []), this.#group.apiVersion])
   }
 
@@ -276,7 +281,7 @@ export class EventRegistry {
     this.#changes.checkLimits(key, { event, body, stored: undefined }, options)
     if (options.isDryRun) return this.#dryRunCreate(key, body)
     return recorded(options.span, 'storage create', (span) =>
-      this.#writes.create(key, body, { span, event: kept }),
+      this.#writes.create(key, body, { span, event: kept, ...this.#marksOf?.(cluster, event) }),
     )
   }
 

@@ -77,7 +77,7 @@ type EngineParts = {
 /** What requests of clients use. */
 type ForClients = Pick<
   EventParts,
-  'writes' | 'sources' | 'namespaces' | 'summaries' | 'windows' | 'oldestIn'
+  'writes' | 'sources' | 'namespaces' | 'summaries' | 'windows' | 'oldestIn' | 'marksOf'
 > & { readonly storage: CachedStorage }
 
 /** What retention reads and deletes. */
@@ -301,6 +301,7 @@ export class Engine {
       summaries: storage.summaries,
       windows: windowStatuses(storage, retention),
       oldestIn: (scope, lane) => storage.oldest.in(scope, lane),
+      marksOf: storage.marks.of,
     }
   }
 

@@ -44,6 +44,7 @@ export function createMirrors(parts: MirrorParts): MirrorManager {
       update: (key, change, options) => writes.update(key, change, options),
     },
     recall: (key) => cached.recall(key),
+    marksOf: cached.marks.of,
     prefix,
     replica,
     clusters,

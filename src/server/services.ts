@@ -232,6 +232,7 @@ export interface EventParts {
   readonly windows: WindowStatuses
   readonly refusedIn?: WindowsOptions['refusedIn']
   readonly oldestIn: EventsServiceOptions['oldestIn']
+  readonly marksOf?: EventsServiceOptions['marksOf']
   readonly decide: ClustersOptions['decide']
   /** The version of memory. */
   readonly version: () => Version

@@ -7,10 +7,11 @@ import type {
   EventPage,
   EventScope,
   ListOptions,
+  NewState,
   StoredEvent,
   UpdateOptions,
 } from './storage.ts'
-import { prepareValue, StoredBody, withVersion } from './stored-form.ts'
+import { prepareValue, StoredBody, trailerAfter, withVersion } from './stored-form.ts'
 
 /** Storage in a map, with one leader key for fences, for tests of code that uses storage. */
 export class PlainStorage {
@@ -60,10 +61,22 @@ export class PlainStorage {
       this.history.push({ path, stored: undefined })
       return withVersion(current as StoredEvent, version)
     }
-    const { versionOffset } = prepareValue(wanted)
-    const stored = new StoredBody({ key, body: wanted, versionOffset, version, writtenAtMs: 0 })
+    const next = newState(wanted)
+    const trailer = trailerAfter(key, current, next)
+    const { body } = next
+    const { versionOffset } = prepareValue(body)
+    const stored = new StoredBody({ key, body, trailer, versionOffset, version, writtenAtMs: 0 })
     this.events.set(path, stored)
     this.history.push({ path, stored })
     return stored
   }
+}
+
+/** The body that a change writes; undefined if it writes none. */
+export function writtenBody(outcome: ReturnType<Change>): Buffer | undefined {
+  return outcome === undefined || outcome === 'remove' ? undefined : newState(outcome).body
+}
+
+function newState(wanted: NewState | Buffer): NewState {
+  return Buffer.isBuffer(wanted) ? { body: wanted } : wanted
 }

@@ -5,6 +5,7 @@ import type { Traced } from '../lib/tracing/span.ts'
 import type { EventFields } from './event-fields.ts'
 import type { Requires } from './requires.ts'
 import type { Version } from './resource-version.ts'
+import type { Trailer } from './trailer.ts'
 
 export interface EventKey {
   /** The cluster that the event belongs to, a DNS label. */
@@ -36,6 +37,8 @@ export interface StoredEvent {
    * message: copy it to retain it.
    */
   readonly body: Buffer
+  /** What the server knows beyond the fields; see trailer.ts. Default: nothing. */
+  readonly trailer?: Buffer | undefined
   /** Where in `body` the resourceVersion is inserted; see `served` in stored-form.ts. */
   readonly versionOffset: number
   /** The version of that change. */
@@ -226,12 +229,21 @@ export interface Newest {
 export interface PulledWatch extends EventWatch, Pull<WatchBatch> {}
 
 /**
- * Computes the new body of an event; `current` is undefined when there is no event. Must be
+ * Computes the new state of an event; `current` is undefined when there is no event. Must be
  * repeatable: it runs once per attempt, and the last run counts. Undefined, or `current.body`
  * itself, means that nothing is written; `remove` deletes the event. An error that it throws is
  * passed on to the caller unchanged.
  */
-export type Change = (current: StoredEvent | undefined) => Buffer | 'remove' | undefined
+export type Change = (current: StoredEvent | undefined) => NewState | Buffer | 'remove' | undefined
+
+/** A body to write, and what saves the storage from parsing it. */
+export interface NewState extends Marks {
+  readonly body: Buffer
+  readonly event?: Event | undefined
+}
+
+/** What other events or owner references told about an event. */
+export type Marks = Pick<Trailer, 'workload' | 'node'>
 
 /** Gets the event before it is deleted, and throws to prevent that. Must be repeatable too. */
 export type Guard = (current: StoredEvent) => void
@@ -253,7 +265,7 @@ export interface KnownEvent {
   readonly connectionMax: ConnectionNumber
 }
 
-export interface CreateOptions extends Traced {
+export interface CreateOptions extends Traced, Marks {
   /**
    * The event that `body` encodes, which saves parsing `body` when it is read again. It may be
    * retained for a while, with all that its texts are parts of.

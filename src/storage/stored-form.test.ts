@@ -14,6 +14,7 @@ import {
   uidIn,
   withVersion,
 } from './stored-form.ts'
+import { NO_TRAILER } from './trailer.ts'
 
 const version = versionOfChange(12, 3)
 const bytes = (text: string) => Buffer.from(text)
@@ -67,7 +68,8 @@ describe('stored form', () => {
         if (opened instanceof BadValue) assert.fail(opened.what)
         const { fields: _, ...read } = opened
         const { versionOffset } = prepared
-        assert.deepEqual(read, { key, writtenAtMs, index, body, versionOffset })
+        const trailer = NO_TRAILER
+        assert.deepEqual(read, { key, writtenAtMs, index, body, trailer, versionOffset })
       }),
     )
   })

@@ -1,7 +1,8 @@
 /**
  * The stored form of events in etcd: one header line, `{"w":<write time in ms>,"i":<index>}`, then
  * the JSON that is served, without its resourceVersion, which is not known before etcd has
- * responded. To serve an event, the JSON is copied and the version inserted.
+ * responded. To serve an event, the JSON is copied and the version inserted. What is not a field of
+ * the event follows the JSON as blanks; see trailer.ts.
  */
 import { isUtf8 } from 'node:buffer'
 import type { Event } from '../api/event.ts'
@@ -10,8 +11,18 @@ import { findTypeMismatch } from '../api/validation/type-check.ts'
 import { skipValue } from '../lib/json-scan.ts'
 import { StorageError } from './errors.ts'
 import { type EventFields, fieldsIn } from './event-fields.ts'
+import { firstOccurrences, occurrencesAfter } from './occurrences.ts'
 import { changeIndexMax, formatVersion, type Version } from './resource-version.ts'
-import type { EventKey, StoredEvent, Unreadable } from './storage.ts'
+import type { EventKey, NewState, StoredEvent, Unreadable } from './storage.ts'
+import {
+  blanksOf,
+  decodeTrailer,
+  encodeTrailer,
+  NO_TRAILER,
+  readBlanks,
+  trailerStart,
+  writeBlanks,
+} from './trailer.ts'
 
 /** Size of the longest header: `{"w":`, 16 digits, `,"i":`, 3 digits, `}` and a line feed. */
 const headerRoom = 32
@@ -33,19 +44,27 @@ const versionOffset = bodyStart.length
  * changes when it is retried in another one, so the header is written last, in front of the body.
  */
 export interface PreparedValue {
-  /** Space for the header, then the body. */
+  /** Space for the header, then the body and the blanks of the trailer. */
   readonly bytes: Buffer
+  readonly bodyEnd: number
+  readonly trailer: Buffer
   readonly versionOffset: number
   /** The event that the body encodes, if the writer still has it. */
   readonly event: Event | undefined
 }
 
 /** Throws when `body` does not start with metadata: that is a bug in the caller. */
-export function prepareValue(body: Buffer, event?: Event): PreparedValue {
+export function prepareValue(
+  body: Buffer,
+  event?: Event,
+  trailer: Buffer = NO_TRAILER,
+): PreparedValue {
   checkBody(body)
-  const bytes = Buffer.allocUnsafe(headerRoom + body.length)
+  const bodyEnd = headerRoom + body.length
+  const bytes = Buffer.allocUnsafe(bodyEnd + blanksOf(trailer))
   body.copy(bytes, headerRoom)
-  return { bytes, versionOffset, event }
+  writeBlanks(trailer, bytes, bodyEnd)
+  return { bytes, bodyEnd, trailer, versionOffset, event }
 }
 
 /** The value for etcd. A view: it is overwritten when the header is written again. */
@@ -56,13 +75,13 @@ export function sealValue(prepared: PreparedValue, writtenAtMs: number, index: n
   return prepared.bytes.subarray(start)
 }
 
-export function bodyOf(prepared: PreparedValue): Buffer {
-  return prepared.bytes.subarray(headerRoom)
+export function bodyOf({ bytes, bodyEnd }: PreparedValue): Buffer {
+  return bytes.subarray(headerRoom, bodyEnd)
 }
 
 /** Whether `body` has the same bytes. */
-export function isBodyOf({ bytes }: PreparedValue, body: Buffer): boolean {
-  return bytes.compare(body, 0, body.length, headerRoom) === 0
+export function isBodyOf({ bytes, bodyEnd }: PreparedValue, body: Buffer): boolean {
+  return bytes.compare(body, 0, body.length, headerRoom, bodyEnd) === 0
 }
 
 export interface OpenedValue {
@@ -70,6 +89,7 @@ export interface OpenedValue {
   readonly writtenAtMs: number
   readonly index: number
   readonly body: Buffer
+  readonly trailer: Buffer
   readonly versionOffset: number
   readonly fields: EventFields
 }
@@ -109,14 +129,46 @@ export function openValue(
   const { writtenAtMs, index } = header
   if (index > changeIndexMax) return new BadValue('its index is out of range', header)
   if (key === undefined) return new BadValue('its key is not the key of an event', header)
-  const body = value.subarray(header.end)
+  const bodyEnd = Math.max(header.end, trailerStart(value))
+  const body = value.subarray(header.end, bodyEnd)
+  const opened = { key, writtenAtMs, index, body, versionOffset }
   const known = recall?.(body)
-  if (known !== undefined) return { key, writtenAtMs, index, body, versionOffset, fields: known }
+  if (known !== undefined)
+    return { ...opened, trailer: readBlanks(value.subarray(bodyEnd)), fields: known }
   const event = parse(body)
   if (event === undefined) return new BadValue('it is not JSON that starts with metadata', header)
   const wrong = findTypeMismatch(eventType, event) ?? contradictingField(event as StoredTree, key)
   if (wrong !== undefined) return new BadValue(`${wrong} has a wrong type or value`, header)
-  return { key, writtenAtMs, index, body, versionOffset, fields: fieldsIn(event) }
+  return { ...opened, trailer: readBlanks(value.subarray(bodyEnd)), fields: fieldsIn(event) }
+}
+
+/**
+ * The trailer of an event after a write. `current` is the event that is replaced, if there is one
+ * with the same uid.
+ */
+export function trailerAfter(
+  key: EventKey,
+  current: StoredEvent | undefined,
+  { body, event, workload, node }: NewState,
+): Buffer {
+  const isMarked = workload !== undefined || node !== undefined
+  if (current === undefined && !isMarked) return NO_TRAILER
+  const fields = event === undefined ? fieldsOf({ key, body }) : fieldsIn(event)
+  if (current === undefined || current.fields.uid !== fields.uid) {
+    return encodeTrailer({ workload, node }, fields)
+  }
+  const before = current.fields
+  const known = decodeTrailer(current.trailer, before)
+  const isRaised = fields.occurrences > before.occurrences
+  const occurrences = isRaised ? (known.occurrences ?? firstOccurrences(before)) : known.occurrences
+  return encodeTrailer(
+    {
+      occurrences: occurrences && occurrencesAfter(occurrences, before, fields),
+      workload: workload ?? known.workload,
+      node: node ?? known.node,
+    },
+    fields,
+  )
 }
 
 /** Whether the value has our header, which contains the write time. */
@@ -187,6 +239,7 @@ export function served(stored: Pick<StoredEvent, 'body' | 'versionOffset' | 'ver
 export class StoredBody implements StoredEvent {
   readonly key: EventKey
   readonly body: Buffer
+  readonly trailer: Buffer
   readonly versionOffset: number
   readonly version: Version
   readonly writtenAtMs: number
@@ -195,6 +248,7 @@ export class StoredBody implements StoredEvent {
   constructor(event: Omit<StoredEvent, 'fields'> & { readonly fields?: EventFields }) {
     this.key = event.key
     this.body = event.body
+    this.trailer = event.trailer ?? NO_TRAILER
     this.versionOffset = event.versionOffset
     this.version = event.version
     this.writtenAtMs = event.writtenAtMs
@@ -258,8 +312,8 @@ export function* damagedIn(unreadable: Iterable<Unreadable>): Iterable<StoredEve
 
 /** The same state with another version, as the result of a delete. */
 export function withVersion(stored: StoredEvent, version: Version): StoredEvent {
-  const { key, body, versionOffset, writtenAtMs } = stored
-  return new StoredBody({ key, body, versionOffset, writtenAtMs, version })
+  const { key, body, trailer, versionOffset, writtenAtMs } = stored
+  return new StoredBody({ key, body, trailer, versionOffset, writtenAtMs, version })
 }
 
 /** The error for a read of a value that is not an event. */

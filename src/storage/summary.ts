@@ -6,8 +6,10 @@ import type { EventScope, EventSelector, ListOptions } from './storage.ts'
 export const groupFields = [
   'cluster',
   'namespace',
+  'workload',
   'type',
   'reason',
+  'pattern',
   'kind',
   'object',
   'controller',
@@ -24,30 +26,50 @@ export const OTHER_GROUP = '_other'
 /** The summaries of one lane are computed one after the other. */
 type ComputedOptions = Pick<ListOptions, 'notOlderThan' | 'signal' | 'lane'>
 
+/** Occurrences from `sinceMs` on and before `untilMs`. Undefined: no bound. */
+export interface TimeWindow {
+  readonly sinceMs?: number | undefined
+  readonly untilMs?: number | undefined
+}
+
 export interface SummaryOptions extends ComputedOptions {
+  /** Has no bounds of time: those are in `window`. */
   readonly selector?: EventSelector | undefined
+  /** The occurrences that are counted. Default: all. */
+  readonly window?: TimeWindow | undefined
+  /**
+   * Only groups that are new since then: in this earlier window they occurred not at all, or at less
+   * than a tenth of the rate. Both windows have bounds.
+   */
+  readonly newSince?: TimeWindow | undefined
+  /** Default: groups with the most occurrences come first. */
+  readonly order?: 'count' | 'newest' | undefined
   /** Distinct fields, in the order of `groupFields`. Empty: one group of all events. */
   readonly groupBy: readonly GroupField[]
   /** How many groups are returned. */
   readonly groupsMax: number
-  /** Groups with the highest rank come first. Without it, only the occurrences count. */
+  /** Groups with the highest rank come first, before `order` decides. */
   readonly rankOf?: ((values: readonly string[]) => number) | undefined
 }
 
 export interface SummaryGroup {
   /**
-   * The value of each field of `groupBy`. An object is `<kind>/<namespace>/<name>`, or `<kind>/<name>`.
-   * A long value is shortened to its beginning and a digest.
+   * The value of each field of `groupBy`. An object is `<kind>/<namespace>/<name>`, or `<kind>/<name>`;
+   * a workload is `<kind>/<name>`. A long value is shortened to its beginning and a digest.
    */
   readonly values: readonly string[]
-  /** How often the events were observed in total. */
+  /** How often the events were observed, within the window. */
   readonly occurrences: number
+  /** The occurrences in `newSince`, if there is one. */
+  readonly before?: number | undefined
+  /** Some occurrences are known only to lie between two times, one of them outside of the window. */
+  readonly isEstimated: boolean
   /** The occurrences of Warnings among them. */
   readonly warnings: number
   readonly events: number
   /** The number of distinct objects that the events are about. */
   readonly objects: number
-  /** Undefined when no event of the group has such a time. */
+  /** The first and the last occurrence within the window; undefined when no event has such a time. */
   readonly firstMs: number | undefined
   readonly lastMs: number | undefined
   /**
@@ -59,7 +81,7 @@ export interface SummaryGroup {
 
 export interface EventSummary {
   readonly version: Version
-  /** Sorted by descending rank, then by descending occurrences, then by values. */
+  /** Sorted by rank, `order` and values. */
   readonly groups: readonly SummaryGroup[]
   /** Number of groups that are not returned. */
   readonly hidden: number
@@ -69,6 +91,7 @@ export interface EventSummary {
 export type HistogramField = GroupField
 
 export interface HistogramOptions extends ComputedOptions {
+  /** Has no bounds of time. */
   readonly selector?: EventSelector | undefined
   /** The start of each bucket, ascending, and then the end of the last one. */
   readonly bounds: readonly number[]
@@ -82,10 +105,17 @@ export interface HistogramOptions extends ComputedOptions {
 }
 
 export interface BucketCount {
-  /** The value of the field; for an object in all clusters, preceded by its cluster. */
+  /**
+   * The value of the field; for an object in all clusters, preceded by its cluster, for a workload
+   * also by its namespace.
+   */
   readonly name: string
+  /** How often events were observed in the time of the bucket. */
   readonly occurrences: number
+  /** The events that were observed in it; one event may be in several buckets. */
   readonly events: number
+  /** Set when some occurrences are known only to lie between two times. */
+  readonly estimated?: true
 }
 
 export interface EventHistogram {

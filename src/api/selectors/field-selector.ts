@@ -90,7 +90,7 @@ export const anyFieldNames: FieldNames = new Map([...coreFieldNames, ...eventFie
 export const nameFieldOnly: FieldNames = new Map([['metadata.name', 'metadata.name']])
 
 /** A query option that may be sent as a field label. */
-export type OptionName = 'order' | 'limit' | 'groupBy' | 'buckets' | 'by'
+export type OptionName = 'order' | 'limit' | 'groupBy' | 'buckets' | 'by' | 'compare'
 
 export interface QueryOption {
   readonly name: OptionName
@@ -98,7 +98,7 @@ export interface QueryOption {
 }
 
 export const eventOptionNames: readonly OptionName[] = ['limit', 'order']
-export const summaryOptionNames: readonly OptionName[] = ['groupBy', 'limit', 'order']
+export const summaryOptionNames: readonly OptionName[] = ['groupBy', 'limit', 'order', 'compare']
 export const histogramOptionNames: readonly OptionName[] = ['buckets', 'by', 'limit']
 
 export interface ParsedSelector {

@@ -4,6 +4,8 @@
  * Hashes have 32 bits. Equal values have equal hashes; collisions are harmless, since a lookup by
  * hash checks the event itself afterwards. Interned texts are exact.
  */
+import { placeOf, workloadOf } from '../../incidents/marks.ts'
+import { patternOf } from '../../incidents/pattern.ts'
 import type { EventFields, ObjectReference } from '../../storage/event-fields.ts'
 import type { Mention, Requires } from '../../storage/requires.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
@@ -19,22 +21,28 @@ export const COLUMNS = {
   related: 3,
   /** Another hash of the regarded object, of everything that identifies it. */
   object: 4,
+  /** Hash of the kind and name of the workload, like `regarding`. */
+  workload: 5,
+  /** What the note has in common with others; see incidents/pattern.ts. 0 without a note. */
+  pattern: 6,
+  /** Hash of the name of the node; 0 when it is not known. */
+  node: 7,
   /** Interned texts from here on. */
-  type: 5,
-  reason: 6,
-  kind: 7,
-  controller: 8,
+  type: 8,
+  reason: 9,
+  kind: 10,
+  controller: 11,
   /** The interned `cluster/namespace` of the key. */
-  namespace: 9,
+  namespace: 12,
   /** The controller or, of events that name none, the component of the deprecated source. */
-  source: 10,
+  source: 13,
 } as const
 
 export type Column = (typeof COLUMNS)[keyof typeof COLUMNS]
 
-export const columnsPerRow = 11
+export const columnsPerRow = 14
 /** Columns before this one hold hashes, the others interned texts. */
-export const firstTextColumn = 5
+export const firstTextColumn = 8
 
 /**
  * Columns with a tree are indexes. The type has no tree: it has two values, and an index that leads
@@ -50,17 +58,24 @@ export const indexes: readonly { readonly column: Column; readonly isSparse: boo
   { column: COLUMNS.source, isSparse: false },
   { column: COLUMNS.relatedUid, isSparse: true },
   { column: COLUMNS.related, isSparse: true },
+  { column: COLUMNS.workload, isSparse: false },
+  { column: COLUMNS.node, isSparse: true },
 ]
 
 /** Writes the numbers of an event, from `at` on. Interned texts get one more use. */
 export function writeColumns(
   target: Uint32Array,
   at: number,
-  { key, fields }: Pick<StoredEvent, 'key' | 'fields'>,
+  stored: Pick<StoredEvent, 'key' | 'fields' | 'trailer'>,
   texts: InternedTexts,
 ): void {
+  const { key, fields } = stored
   const { regarding, related } = fields
   const { cluster, namespace } = key
+  const node = placeOf(stored)
+  target[at + COLUMNS.workload] = hashOfObject(workloadOf(stored))
+  target[at + COLUMNS.pattern] = patternOf(fields.note)
+  target[at + COLUMNS.node] = node === '' ? 0 : hash(node)
   target[at + COLUMNS.regardingUid] = hash(regarding.uid)
   target[at + COLUMNS.regarding] = hashOfObject(regarding)
   target[at + COLUMNS.relatedUid] = related.uid === '' ? 0 : hash(related.uid)

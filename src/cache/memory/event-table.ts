@@ -4,9 +4,11 @@
  */
 
 import type { EventFields } from '../../storage/event-fields.ts'
+import type { Occurrences } from '../../storage/occurrences.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { EventKey, EventValues, StoredEvent } from '../../storage/storage.ts'
 import { fieldsOf } from '../../storage/stored-form.ts'
+import { NO_TRAILER, occurrencesIn } from '../../storage/trailer.ts'
 import { COLUMNS, type Column, columnsPerRow, firstTextColumn, writeColumns } from './columns.ts'
 import { InternedTexts } from './interned-texts.ts'
 import { eventKeyOf } from './order-key.ts'
@@ -36,6 +38,9 @@ interface Block {
 }
 
 const nowhere = -1
+/** Spans do not depend on the name. */
+const NO_NAME = { name: '' }
+
 export class EventTable {
   readonly #blocks: Block[] = []
   readonly #freeSlots: number[] = []
@@ -73,7 +78,10 @@ export class EventTable {
     block.noteLengths[row] = note.length
     writeColumns(block.columns, row * columnsPerRow, stored, this.texts)
     block.keyPlaces[row] = this.#keys.put(slot, key)
-    block.places[row] = this.#bodies.put(slot, stored.body)
+    const { body, trailer = NO_TRAILER } = stored
+    // The trailer follows its body.
+    const bytes = trailer.length === 0 ? body : Buffer.concat([body, trailer])
+    block.places[row] = this.#bodies.put(slot, bytes)
     return slot
   }
 
@@ -86,7 +94,7 @@ export class EventTable {
     block.keyPlaces[row] = nowhere
     block.places[row] = nowhere
     this.#keys.free(keyPlace, this.#keys.lengthOf(keyPlace))
-    this.#bodies.free(place, block.lengths[row] ?? 0)
+    this.#bodies.free(place, this.#bodies.lengthOf(place))
     for (let column = firstTextColumn; column < columnsPerRow; column++) {
       this.texts.release(block.columns[row * columnsPerRow + column] ?? 0)
     }
@@ -100,6 +108,7 @@ export class EventTable {
     return new RowEvent({
       orderKey: this.#keys.refTo(block.keyPlaces[row] ?? nowhere),
       body: this.#bodies.view(block.places[row] ?? nowhere, block.lengths[row] ?? 0),
+      trailer: this.#trailerOf(slot),
       versionOffset: block.versionOffsets[row] ?? 0,
       version: this.versionOf(slot),
       writtenAtMs: block.times[row] ?? 0,
@@ -168,6 +177,32 @@ export class EventTable {
     return this.#block(slot).occurrences[slot & rowMask] ?? 0
   }
 
+  /** Whether more is known about the occurrences than first, last and count. */
+  hasSpans(slot: number): boolean {
+    const block = this.#block(slot)
+    const row = slot & rowMask
+    return this.#bodies.lengthOf(block.places[row] ?? nowhere) > (block.lengths[row] ?? 0)
+  }
+
+  /** When the event was observed. */
+  occurrencesIn(slot: number): Occurrences {
+    return occurrencesIn(this.#trailerOf(slot), {
+      firstSeenMs: this.firstSeenOf(slot),
+      lastSeenMs: this.lastSeenOf(slot),
+      occurrences: this.occurrencesOf(slot),
+      regarding: NO_NAME,
+    })
+  }
+
+  #trailerOf(slot: number): Buffer {
+    const block = this.#block(slot)
+    const row = slot & rowMask
+    const place = block.places[row] ?? nowhere
+    const bodyBytes = block.lengths[row] ?? 0
+    const bytes = this.#bodies.lengthOf(place)
+    return bytes === bodyBytes ? NO_TRAILER : this.#bodies.view(place, bytes).subarray(bodyBytes)
+  }
+
   valueOf(slot: number, column: Column): number {
     return this.#block(slot).columns[(slot & rowMask) * columnsPerRow + column] ?? 0
   }
@@ -230,6 +265,7 @@ export class EventTable {
  */
 class RowEvent implements StoredEvent {
   readonly body: Buffer
+  readonly trailer: Buffer
   readonly versionOffset: number
   readonly version: Version
   readonly writtenAtMs: number
@@ -242,6 +278,7 @@ class RowEvent implements StoredEvent {
 
   constructor(row: Row) {
     this.body = row.body
+    this.trailer = row.trailer
     this.versionOffset = row.versionOffset
     this.version = row.version
     this.writtenAtMs = row.writtenAtMs
@@ -266,7 +303,8 @@ class RowEvent implements StoredEvent {
   }
 }
 
-interface Row extends Omit<StoredEvent, 'key' | 'fields' | 'values'> {
+interface Row extends Omit<StoredEvent, 'key' | 'fields' | 'values' | 'trailer'> {
+  readonly trailer: Buffer
   readonly orderKey: TextRef
   readonly table: EventTable
   readonly slot: number

@@ -8,6 +8,7 @@ import {
   prepareValue,
   StoredBody,
   sealValue,
+  trailerAfter,
 } from '../../storage/stored-form.ts'
 
 /** The indexed fields of a made event, and its note; absent ones are empty. */
@@ -47,12 +48,18 @@ export function madeEvent(key: EventKey, version: Version, fields: MadeFields = 
   return storedEvent(key, version, Buffer.from(body))
 }
 
-/** A body as the store returns it, at this version. */
-export function storedEvent(key: EventKey, version: Version, body: Buffer): StoredEvent {
-  const opened = openValue(sealValue(prepareValue(body), 1_700_000_000_000, 0), key)
+/** A body as the store returns it, at this version, after it replaced `current`. */
+export function storedEvent(
+  key: EventKey,
+  version: Version,
+  body: Buffer,
+  current?: StoredEvent,
+): StoredEvent {
+  const prepared = prepareValue(body, undefined, trailerAfter(key, current, { body }))
+  const opened = openValue(sealValue(prepared, 1_700_000_000_000, 0), key)
   if (opened instanceof BadValue) throw new Error(opened.what)
-  const { versionOffset, writtenAtMs } = opened
-  return new StoredBody({ key, body: opened.body, versionOffset, version, writtenAtMs })
+  const { trailer, versionOffset, writtenAtMs } = opened
+  return new StoredBody({ key, body: opened.body, trailer, versionOffset, version, writtenAtMs })
 }
 
 /** A put of `namespace/e-<n>` as change `index` of revision `revision`. */

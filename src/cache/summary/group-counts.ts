@@ -3,6 +3,7 @@ import { COLUMNS } from '../memory/columns.ts'
 import type { EventTable } from '../memory/event-table.ts'
 import type { Groups } from './groups.ts'
 import type { ObjectNumbers } from './object-numbers.ts'
+import type { OccurrenceTimes } from './occurrence-times.ts'
 import { PairNumbers } from './pair-numbers.ts'
 import { chunkMax, type SlotList } from './slot-list.ts'
 
@@ -22,9 +23,12 @@ export class GroupCounts {
   /** 0 when no event has such a time. */
   readonly firstMs: Float64Array
   readonly lastMs: Float64Array
+  /** 1 where some occurrences are estimated. */
+  readonly estimated: Uint8Array
   /** The slot of the event that was seen last; if there are several, the one with the first key. */
   readonly samples: Uint32Array
   readonly #table: EventTable
+  readonly #times: OccurrenceTimes
   /** The number of the type; undefined when there are none. It stays while their state is pinned. */
   readonly #warning: number | undefined
   /** Pairs of a row and an object. */
@@ -32,13 +36,14 @@ export class GroupCounts {
 
   static async of(table: EventTable, list: SlotList, options: CountOptions): Promise<GroupCounts> {
     const { groups, chosen, objects, signal, lane } = options
-    const counts = new GroupCounts(table, chosen.length)
+    const counts = new GroupCounts(table, list.times, chosen.length)
     const rows = rowsOf(groups, chosen)
     using slices = lane.slices({ signal })
     await list.each(
       { slices, signal },
-      ({ slots, from }) => {
+      ({ slots, counts: seen, from }) => {
         for (let at = 0; at < slots.length; at++) {
+          if (seen[at] === 0) continue
           const row = (rows[groups.ofEvent(from + at)] ?? 0) - 1
           if (row >= 0) counts.#add(row, slots[at] ?? 0, objects)
         }
@@ -51,8 +56,10 @@ export class GroupCounts {
     return counts
   }
 
-  private constructor(table: EventTable, rows: number) {
+  private constructor(table: EventTable, times: OccurrenceTimes, rows: number) {
     this.#table = table
+    this.#times = times
+    this.estimated = new Uint8Array(rows)
     this.events = new Uint32Array(rows)
     this.warnings = new Float64Array(rows)
     this.#warning = table.texts.find('Warning')
@@ -64,15 +71,14 @@ export class GroupCounts {
 
   #add(row: number, slot: number, objects: ObjectNumbers): void {
     const table = this.#table
-    const seenMs = table.lastSeenOf(slot)
+    const { count, firstMs, lastMs: seenMs, isEstimated } = this.#times.within(slot)
     const isFirst = this.events[row] === 0
     increase(this.events, row, 1)
-    if (table.valueOf(slot, COLUMNS.type) === this.#warning) {
-      increase(this.warnings, row, table.occurrencesOf(slot))
-    }
+    if (isEstimated) this.estimated[row] = 1
+    if (table.valueOf(slot, COLUMNS.type) === this.#warning) increase(this.warnings, row, count)
     const known = this.#pairs.size
     if (this.#pairs.numberOf(row, objects.numberOf(slot)) === known) increase(this.objects, row, 1)
-    this.#addFirst(row, table.firstSeenOf(slot))
+    this.#addFirst(row, firstMs)
     if (!isFirst && !this.#isBetterSample(row, slot, seenMs)) return
     this.lastMs[row] = seenMs
     this.samples[row] = slot

@@ -1,4 +1,6 @@
 /** The values that events are grouped by, as numbers and as texts. */
+import { workloadOf } from '../../incidents/marks.ts'
+import { patternId } from '../../incidents/pattern.ts'
 import { shortened } from '../../lib/text/shortened.ts'
 import type { GroupField } from '../../storage/summary.ts'
 import { COLUMNS } from '../memory/columns.ts'
@@ -9,12 +11,19 @@ export type Reader = (slot: number) => number
 
 const valueColumns = {
   type: COLUMNS.type,
+  workload: COLUMNS.workload,
   reason: COLUMNS.reason,
+  pattern: COLUMNS.pattern,
   kind: COLUMNS.kind,
   controller: COLUMNS.source,
 } as const
 
-/** For fields whose values are interned to one number (all except objects). */
+/** Whether the values of a field are numbers of interned texts, or others that are below their span. */
+export function isInterned(field: GroupField): boolean {
+  return field !== 'object' && field !== 'workload' && field !== 'pattern'
+}
+
+/** For fields whose values are one number (all except objects). */
 export function readerOf(table: EventTable, field: Exclude<GroupField, 'object'>): Reader {
   switch (field) {
     case 'cluster':
@@ -63,6 +72,12 @@ export function textOf(table: EventTable, slot: number, field: GroupField): stri
       const name = shortened(regarding.name)
       return namespace === '' ? `${kind}/${name}` : `${kind}/${namespace}/${name}`
     }
+    case 'workload': {
+      const { kind, name } = workloadOf(table.read(slot))
+      return `${shortened(kind)}/${shortened(name)}`
+    }
+    case 'pattern':
+      return patternId(table.valueOf(slot, COLUMNS.pattern))
     case 'cluster':
       return clusterIn(table.texts.textOf(table.valueOf(slot, COLUMNS.namespace)))
     case 'namespace':

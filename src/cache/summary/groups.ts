@@ -1,11 +1,13 @@
 import type { InLane } from '../../lib/run-queue.ts'
 import type { GroupField } from '../../storage/summary.ts'
+import { COLUMNS } from '../memory/columns.ts'
 import type { EventTable } from '../memory/event-table.ts'
-import { type Reader, readerOf, textOf } from './group-values.ts'
+import { isInterned, type Reader, readerOf, textOf } from './group-values.ts'
 import { grown } from './grown.ts'
 import type { ObjectNumbers } from './object-numbers.ts'
+import type { OccurrenceTimes } from './occurrence-times.ts'
 import { PairNumbers } from './pair-numbers.ts'
-import { chunkMax, type SlotList } from './slot-list.ts'
+import { type Chunk, chunkMax, type SlotList } from './slot-list.ts'
 import { ValueNumbers } from './value-numbers.ts'
 
 interface Level {
@@ -16,6 +18,8 @@ interface Level {
 export interface GroupsOptions extends InLane {
   readonly groupBy: readonly GroupField[]
   readonly objects: ObjectNumbers
+  /** Whether to find out when each group began, and which have Warnings. */
+  readonly hasBegins?: boolean | undefined
 }
 
 /**
@@ -31,15 +35,23 @@ export class Groups {
   #occurrences = new Float64Array(chunkMax)
   /** An event of each group. */
   #samples = new Uint32Array(chunkMax)
+  /** When the first occurrence of each group was; 0 when it is not known. Empty if not wanted. */
+  #begins: Float64Array
+  /** Whether a group has Warnings. Empty if not wanted. */
+  #warned: Uint8Array
+  readonly #times: OccurrenceTimes
+  readonly #warning: number | undefined
+  readonly #before: OccurrenceTimes | undefined
+  #countsBefore: Float64Array
   #size = 0
 
   static async of(table: EventTable, list: SlotList, options: GroupsOptions): Promise<Groups> {
-    const groups = new Groups(table, list.size, options)
+    const groups = new Groups(table, list, options)
     const { objects, signal, lane } = options
     using slices = lane.slices({ signal })
     await list.each(
       { slices, signal },
-      ({ slots, from }) => groups.#add(slots, from),
+      (chunk) => groups.#add(chunk),
       async () => {
         if (options.groupBy.includes('object')) await objects.reserve(chunkMax, { slices, signal })
         for (const level of groups.#levels) await level.groups.reserve(chunkMax, { slices, signal })
@@ -49,17 +61,22 @@ export class Groups {
     return groups
   }
 
-  private constructor(table: EventTable, events: number, { groupBy, objects }: GroupsOptions) {
+  private constructor(table: EventTable, list: SlotList, options: GroupsOptions) {
+    const { groupBy, objects, hasBegins = false } = options
     this.#table = table
+    this.#times = list.times
+    this.#warning = hasBegins ? table.texts.find('Warning') : undefined
+    this.#begins = new Float64Array(hasBegins ? chunkMax : 0)
+    this.#warned = new Uint8Array(hasBegins ? chunkMax : 0)
+    this.#before = list.before
+    this.#countsBefore = new Float64Array(list.before === undefined ? 0 : chunkMax)
     this.#groupBy = groupBy
-    this.#levels = groupBy.map((field, index) => {
-      const isObject = field === 'object'
-      return {
-        read: isObject ? (slot) => objects.numberOf(slot) : readerOf(table, field),
-        groups: index === 0 && !isObject ? new ValueNumbers(table.texts.span) : new PairNumbers(),
-      }
-    })
-    this.#ofEvents = new Uint32Array(events)
+    this.#levels = groupBy.map((field, index) => ({
+      read: field === 'object' ? (slot) => objects.numberOf(slot) : readerOf(table, field),
+      groups:
+        index === 0 && isInterned(field) ? new ValueNumbers(table.texts.span) : new PairNumbers(),
+    }))
+    this.#ofEvents = new Uint32Array(list.size)
   }
 
   get size(): number {
@@ -75,13 +92,28 @@ export class Groups {
     return this.#occurrences[group] ?? 0
   }
 
+  /** When the first occurrence was; 0 when it is not known. Requires `hasBegins`. */
+  beginOf(group: number): number {
+    return this.#begins[group] ?? 0
+  }
+
+  /** Requires `hasBegins`. */
+  hasWarnings(group: number): boolean {
+    return this.#warned[group] === 1
+  }
+
+  /** The occurrences in the earlier window of the list. */
+  countBefore(group: number): number {
+    return this.#countsBefore[group] ?? 0
+  }
+
   /** What the events of the group have in common: a text for each field. */
   valuesOf(group: number): readonly string[] {
     const slot = this.#samples[group] ?? 0
     return this.#groupBy.map((field) => textOf(this.#table, slot, field))
   }
 
-  #add(slots: Uint32Array, from: number): void {
+  #add({ slots, counts, from }: Chunk): void {
     const ofEvents = this.#ofEvents
     // Field by field: a group of the first fields and the value of the next one are a pair.
     for (const { read, groups } of this.#levels) {
@@ -91,12 +123,39 @@ export class Groups {
     }
     for (let at = 0; at < slots.length; at++) {
       const group = ofEvents[from + at] ?? 0
-      const slot = slots[at] ?? 0
       if (group >= this.#size) {
         this.#size = group + 1
-        this.#samples[group] = slot
+        this.#samples[group] = slots[at] ?? 0
       }
-      this.#occurrences[group] = (this.#occurrences[group] ?? 0) + this.#table.occurrencesOf(slot)
+      this.#occurrences[group] = (this.#occurrences[group] ?? 0) + (counts[at] ?? 0)
+    }
+    if (this.#begins.length > 0) this.#addBegins({ slots, counts, from })
+    if (this.#before !== undefined) this.#addBefore(this.#before, slots, from)
+  }
+
+  #addBegins({ slots, counts, from }: Chunk): void {
+    for (let at = 0; at < slots.length; at++) {
+      if (counts[at] === 0) continue
+      const group = this.#ofEvents[from + at] ?? 0
+      const slot = slots[at] ?? 0
+      this.#addBegin(group, slot)
+      if (this.#table.valueOf(slot, COLUMNS.type) === this.#warning) this.#warned[group] = 1
+    }
+  }
+
+  #addBegin(group: number, slot: number): void {
+    const known = this.#begins[group] || Number.POSITIVE_INFINITY
+    // Only an event that began earlier may have to be decoded.
+    if (this.#table.firstSeenOf(slot) >= known) return
+    const firstMs = this.#times.firstOf(slot)
+    if (firstMs !== 0 && firstMs < known) this.#begins[group] = firstMs
+  }
+
+  #addBefore(before: OccurrenceTimes, slots: Uint32Array, from: number): void {
+    const counts = this.#countsBefore
+    for (let at = 0; at < slots.length; at++) {
+      const group = this.#ofEvents[from + at] ?? 0
+      counts[group] = (counts[group] ?? 0) + before.countOf(slots[at] ?? 0)
     }
   }
 
@@ -106,5 +165,12 @@ export class Groups {
     while (this.#size + count > capacity) capacity *= 2
     this.#occurrences = grown(this.#occurrences, new Float64Array(capacity))
     this.#samples = grown(this.#samples, new Uint32Array(capacity))
+    if (this.#begins.length > 0) {
+      this.#begins = grown(this.#begins, new Float64Array(capacity))
+      this.#warned = grown(this.#warned, new Uint8Array(capacity))
+    }
+    if (this.#before !== undefined) {
+      this.#countsBefore = grown(this.#countsBefore, new Float64Array(capacity))
+    }
   }
 }

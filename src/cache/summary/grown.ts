@@ -1,5 +1,5 @@
 /** A larger array with the same beginning; returns `target`. */
-export function grown<Numbers extends Uint32Array | Float64Array>(
+export function grown<Numbers extends Uint8Array | Uint32Array | Float64Array>(
   numbers: Numbers,
   target: Numbers,
 ): Numbers {

@@ -2,7 +2,12 @@ import type { InLane } from '../../lib/run-queue.ts'
 import { beginningOf } from '../../lib/text/shortened.ts'
 import { throwIfAborted } from '../../storage/aborted-read.ts'
 import type { EventScope } from '../../storage/storage.ts'
-import type { EventSummary, SummaryGroup, SummaryOptions } from '../../storage/summary.ts'
+import type {
+  EventSummary,
+  SummaryGroup,
+  SummaryOptions,
+  TimeWindow,
+} from '../../storage/summary.ts'
 import type { EventTable } from '../memory/event-table.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
 import { GroupCounts } from './group-counts.ts'
@@ -24,22 +29,42 @@ export async function summarize(
   state: State,
   options: SummaryOptions & InLane & { readonly scope: EventScope },
 ): Promise<EventSummary> {
-  const { scope, selector, signal, lane, groupBy, groupsMax, rankOf } = options
+  const { signal, lane, groupBy, groupsMax, rankOf, order, window, newSince } = options
   const { table } = memory
-  const list = await SlotList.of(memory, state, { scope, selector, signal, lane })
+  const list = await SlotList.of(memory, state, options)
   const objects = new ObjectNumbers(table)
-  const groups = await Groups.of(table, list, { groupBy, objects, signal, lane })
-  const top = await topGroups(groups, { max: groupsMax, rankOf, signal, lane })
+  const hasBegins = order === 'newest'
+  const groups = await Groups.of(table, list, { groupBy, objects, hasBegins, signal, lane })
+  const isShown = newSince && ((group: number) => isNew(groups, group, { window, newSince }))
+  const ordered = { max: groupsMax, rankOf, order, isShown, signal, lane }
+  const { top, hidden } = await topGroups(groups, ordered)
   const chosen = top.map(({ group }) => group)
   const counts = await GroupCounts.of(table, list, { groups, chosen, objects, signal, lane })
   return {
     version: state.version,
-    groups: await shownGroups(table, { top, groups, counts, signal, lane }),
-    hidden: groups.size - top.length,
+    groups: await shownGroups(table, { top, groups, counts, newSince, signal, lane }),
+    hidden,
   }
 }
 
-interface Shown extends InLane {
+/** A group at less than this part of its present rate was not there before. */
+const NEW_PART = 0.1
+
+function isNew(
+  groups: Groups,
+  group: number,
+  { window, newSince }: Pick<SummaryOptions, 'window' | 'newSince'>,
+): boolean {
+  const now = groups.occurrencesOf(group)
+  const rateNow = now / lengthOf(window)
+  return now > 0 && groups.countBefore(group) / lengthOf(newSince) < rateNow * NEW_PART
+}
+
+function lengthOf({ sinceMs = 0, untilMs = 0 }: TimeWindow = {}): number {
+  return untilMs - sinceMs
+}
+
+interface Shown extends InLane, Pick<SummaryOptions, 'newSince'> {
   readonly top: readonly TopGroup[]
   readonly groups: Groups
   readonly counts: GroupCounts
@@ -47,7 +72,7 @@ interface Shown extends InLane {
 
 async function shownGroups(
   table: EventTable,
-  { top, groups, counts, signal, lane }: Shown,
+  { top, groups, counts, newSince, signal, lane }: Shown,
 ): Promise<readonly SummaryGroup[]> {
   const shown: SummaryGroup[] = []
   using slices = lane.slices({ signal })
@@ -55,6 +80,8 @@ async function shownGroups(
     shown.push({
       values,
       occurrences: groups.occurrencesOf(group),
+      ...(newSince !== undefined && { before: groups.countBefore(group) }),
+      isEstimated: counts.estimated[row] === 1,
       warnings: counts.warnings[row] ?? 0,
       events: counts.events[row] ?? 0,
       objects: counts.objects[row] ?? 0,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
+import { patternId, patternOf } from '../../incidents/pattern.ts'
 import { aLane } from '../../lib/run-queue.fixture.ts'
 import { type Lane, RunQueue } from '../../lib/run-queue.ts'
 import { allEvents, isInScope, pathOf } from '../../storage/event-scope.ts'
@@ -14,6 +15,7 @@ import {
   type GroupField,
   groupFields,
   type SummaryGroup,
+  type TimeWindow,
   TooManyGroups,
 } from '../../storage/summary.ts'
 import { madeEvent, storedEvent } from '../memory/made-events.fixture.ts'
@@ -37,6 +39,8 @@ interface Fields {
   readonly first: number | undefined
   readonly count: number | undefined
   readonly series: number | undefined
+  /** Later writes: by how much each raises the count, and after how many seconds. */
+  readonly raises?: readonly (readonly [by: number, after: number])[]
 }
 
 const fields: fc.Arbitrary<Fields> = fc.record({
@@ -51,6 +55,9 @@ const fields: fc.Arbitrary<Fields> = fc.record({
   first: fc.option(fc.integer({ min: 1, max: 50 }), { nil: undefined }),
   count: fc.option(fc.integer({ min: 0, max: 9 }), { nil: undefined }),
   series: fc.option(fc.integer({ min: 2, max: 9 }), { nil: undefined }),
+  raises: fc.array(fc.tuple(fc.integer({ min: 1, max: 4 }), fc.integer({ min: 0, max: 20 })), {
+    maxLength: 5,
+  }),
 })
 
 const keys: fc.Arbitrary<EventKey> = fc.record({
@@ -86,16 +93,51 @@ const selectors: fc.Arbitrary<EventSelector | undefined> = fc.constantFrom<
   },
 )
 
+const windows: fc.Arbitrary<{ window: TimeWindow; newSince?: TimeWindow }> = fc.constantFrom(
+  { window: {} },
+  { window: { sinceMs: 20_000 } },
+  { window: { untilMs: 30_000 } },
+  { window: { sinceMs: 15_000, untilMs: 25_500 } },
+  {
+    window: { sinceMs: 25_000, untilMs: 60_000 },
+    newSince: { sinceMs: 5_000, untilMs: 25_000 },
+  },
+)
+
 const groupings: fc.Arbitrary<readonly GroupField[]> = fc
   .subarray([...groupFields])
   // Without its cluster, an object would be of several.
   .filter((groupBy) => !groupBy.includes('object') || groupBy.includes('cluster'))
+  // The kind of a workload is compared without case.
+  .filter((groupBy) => !groupBy.includes('workload') || groupBy.includes('kind'))
 
 function timeOf(seconds: number): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`
 }
 
+/** As it is after all writes. */
 function eventOf(key: EventKey, at: number, made: Fields): StoredEvent {
+  let event = writtenEvent(key, at, made)
+  let { seen = 0, count = 1 } = made
+  for (const [by, after] of raisesOf(made)) {
+    count = Math.max(1, count) + by
+    seen += after
+    event = writtenEvent(key, at, { ...made, seen, count }, event)
+  }
+  return event
+}
+
+/** A series would hide the count, and a later first time contradict what was known. */
+function raisesOf({
+  series,
+  seen = 0,
+  first = 0,
+  raises = [],
+}: Fields): NonNullable<Fields['raises']> {
+  return series === undefined && seen > 0 && first <= seen ? raises : []
+}
+
+function writtenEvent(key: EventKey, at: number, made: Fields, current?: StoredEvent): StoredEvent {
   const body = {
     metadata: { name: key.name, namespace: key.namespace },
     type: made.type,
@@ -114,7 +156,53 @@ function eventOf(key: EventKey, at: number, made: Fields): StoredEvent {
       },
     }),
   }
-  return storedEvent(key, versionOfChange(at, 0), Buffer.from(JSON.stringify(body)))
+  return storedEvent(key, versionOfChange(at, 0), Buffer.from(JSON.stringify(body)), current)
+}
+
+const secondMs = 1_000
+
+/** When the event of each write was observed, by what the writes said. */
+function timesOf(made: Fields, event: StoredEvent): readonly Timed[] {
+  const { firstSeenMs: firstMs } = event.fields
+  if (raisesOf(made).length === 0) {
+    const { lastSeenMs, occurrences } = event.fields
+    return distributed(firstMs, lastSeenMs, occurrences, occurrences > 1)
+  }
+  const count = Math.max(1, made.count ?? 1)
+  let lastMs = (made.seen ?? 0) * secondMs
+  const times = [...distributed(firstMs, lastMs, count, count > 1)]
+  let { seen = 0 } = made
+  for (const [by, after] of raisesOf(made)) {
+    seen += after
+    const nextMs = Math.max(lastMs, seen * secondMs)
+    const fromMs = Math.floor((lastMs + (nextMs - lastMs) / by) / secondMs) * secondMs
+    times.push(...distributed(fromMs, nextMs, by, false))
+    lastMs = nextMs
+  }
+  return times
+}
+
+interface Timed {
+  readonly ms: number
+  /** The times of the first and the last occurrence that were told together. */
+  readonly span: readonly [firstMs: number, lastMs: number]
+  readonly isEstimated: boolean
+}
+
+function distributed(
+  firstMs: number,
+  lastMs: number,
+  count: number,
+  isEstimated: boolean,
+): readonly Timed[] {
+  const fromMs = count > 1 && firstMs > 0 && firstMs < lastMs ? firstMs : lastMs
+  const step = count === 1 ? 0 : (lastMs - fromMs) / (count - 1)
+  const span = [fromMs, lastMs] as const
+  return Array.from({ length: count }, (_, index) => ({
+    ms: fromMs + step * index,
+    span,
+    isEstimated,
+  }))
 }
 
 function memoryOf(events: readonly StoredEvent[]): EventMemory {
@@ -124,11 +212,15 @@ function memoryOf(events: readonly StoredEvent[]): EventMemory {
   return memory
 }
 
+const madeFrom = new WeakMap<StoredEvent, Fields>()
+
 /** One event for each key, sorted by key. */
 function stored(list: readonly (readonly [EventKey, Fields])[]): readonly StoredEvent[] {
   const byPath = new Map<string, StoredEvent>()
   for (const [at, [key, made]] of list.entries()) {
-    byPath.set(pathOf(key), eventOf(key, at + 1, made))
+    const event = eventOf(key, at + 1, made)
+    madeFrom.set(event, made)
+    byPath.set(pathOf(key), event)
   }
   return [...byPath].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, event]) => event)
 }
@@ -149,41 +241,111 @@ function shownValue(
         .join('/')
     case 'controller':
       return own.reportingController || own.sourceComponent
+    case 'workload':
+      return `${regarding.kind}/${regarding.name}`
+    case 'pattern':
+      return patternId(patternOf(own.note))
     default:
       return own[field]
   }
 }
 
+interface Seen {
+  readonly event: StoredEvent
+  readonly count: number
+  readonly before: number
+  readonly firstMs: number
+  readonly lastMs: number
+  readonly isEstimated: boolean
+}
+
+/** What of an event is within a window. */
+function seenIn(event: StoredEvent, window: TimeWindow, newSince?: TimeWindow): Seen {
+  const { firstSeenMs, lastSeenMs, occurrences } = event.fields
+  const { sinceMs = Number.NEGATIVE_INFINITY } = window
+  const made = madeFrom.get(event)
+  assert.ok(made)
+  const all = timesOf(made, event)
+  const times = all.filter(({ ms }) => isWithin(window, ms))
+  const before = newSince === undefined ? [] : all.filter(({ ms }) => isWithin(newSince, ms))
+  const isWhole = isWithin(window, lastSeenMs) && (firstSeenMs >= sinceMs || occurrences === 1)
+  const isCut = times.some(({ span }) => {
+    const inSpan = (list: readonly Timed[]) => list.filter((one) => one.span === span).length
+    return inSpan(times) < inSpan(all)
+  })
+  const firstMs = isWhole ? (firstSeenMs >= sinceMs ? firstSeenMs : lastSeenMs) : times[0]?.ms
+  return {
+    event,
+    count: times.length,
+    before: before.length,
+    firstMs: Math.floor(firstMs ?? 0),
+    lastMs: isWhole ? lastSeenMs : Math.floor(times.at(-1)?.ms ?? 0),
+    isEstimated: !isWhole && isCut,
+  }
+}
+
+function isWithin({ sinceMs, untilMs }: TimeWindow, ms: number): boolean {
+  return ms >= (sinceMs ?? Number.NEGATIVE_INFINITY) && ms < (untilMs ?? Number.POSITIVE_INFINITY)
+}
+
+function lengthOf({ sinceMs = 0, untilMs = 0 }: TimeWindow): number {
+  return untilMs - sinceMs
+}
+
+interface PlainOptions {
+  readonly groupBy: readonly GroupField[]
+  readonly rankOf: (values: readonly string[]) => number
+  readonly window: TimeWindow
+  readonly newSince?: TimeWindow | undefined
+  readonly order?: 'count' | 'newest' | undefined
+}
+
 function plainSummary(
   events: readonly StoredEvent[],
-  groupBy: readonly GroupField[],
-  rankOf: (values: readonly string[]) => number,
+  { groupBy, rankOf, window, newSince, order }: PlainOptions,
 ): readonly SummaryGroup[] {
-  const groups = new Map<string, StoredEvent[]>()
+  const groups = new Map<string, Seen[]>()
   for (const event of events) {
+    const seen = seenIn(event, window, newSince)
+    if (seen.count + seen.before === 0) continue
     const key = JSON.stringify(groupBy.map((field) => shownValue(event, field)))
-    groups.set(key, [...(groups.get(key) ?? []), event])
+    groups.set(key, [...(groups.get(key) ?? []), seen])
   }
-  const sum = (members: readonly StoredEvent[]) =>
-    members.reduce((total, { fields: { occurrences } }) => total + occurrences, 0)
-  const made = [...groups].map(([key, members]): SummaryGroup => {
-    const lastMs = Math.max(...members.map((event) => event.fields.lastSeenMs))
-    const firsts = members.map((event) => event.fields.firstSeenMs).filter((ms) => ms !== 0)
-    const objects = members.map((event) => `${event.key.cluster} ${shownValue(event, 'object')}`)
-    return {
+  const sum = (members: readonly Seen[]) => members.reduce((total, { count }) => total + count, 0)
+  const made: SummaryGroup[] = []
+  const isNew = (count: number, before: number): boolean => {
+    if (newSince === undefined) return true
+    return before / lengthOf(newSince) < (count / lengthOf(window)) * 0.1
+  }
+  for (const [key, all] of groups) {
+    const members = all.filter(({ count }) => count > 0)
+    const before = all.reduce((total, one) => total + one.before, 0)
+    if (members.length === 0 || !isNew(sum(members), before)) continue
+    const lastMs = Math.max(...members.map((one) => one.lastMs))
+    const firsts = members.map((one) => one.firstMs).filter((ms) => ms !== 0)
+    const objects = members.map(
+      ({ event }) => `${event.key.cluster} ${shownValue(event, 'object')}`,
+    )
+    made.push({
       values: JSON.parse(key),
       occurrences: sum(members),
-      warnings: sum(members.filter(({ fields: { type } }) => type === 'Warning')),
+      ...(newSince !== undefined && { before }),
+      isEstimated: members.some(({ isEstimated }) => isEstimated),
+      warnings: sum(members.filter(({ event: { fields: own } }) => own.type === 'Warning')),
       events: members.length,
       objects: new Set(objects).size,
       firstMs: firsts.length === 0 ? undefined : Math.min(...firsts),
       lastMs: lastMs === 0 ? undefined : lastMs,
-      note: members.find((event) => event.fields.lastSeenMs === lastMs)?.fields.note ?? '',
-    }
-  })
+      note: members.find((one) => one.lastMs === lastMs)?.event.fields.note ?? '',
+    })
+  }
+  const newest = (one: SummaryGroup, other: SummaryGroup) =>
+    Number(other.warnings > 0) - Number(one.warnings > 0) ||
+    (other.firstMs ?? 0) - (one.firstMs ?? 0)
   return made.sort(
     (one, other) =>
       rankOf(other.values) - rankOf(one.values) ||
+      (order === 'newest' ? newest(one, other) : 0) ||
       other.occurrences - one.occurrences ||
       compareLists(one.values, other.values),
   )
@@ -222,17 +384,23 @@ describe('a summary', () => {
           groupBy: groupings,
           groupsMax,
           isRanked,
+          timed: windows,
+          order: fc.constantFrom('count' as const, 'newest' as const, undefined),
         }),
-        async ({ made: list, scope, selector, groupBy, groupsMax: max, isRanked: ranked }) => {
+        async ({ made: list, scope, selector, groupBy, order, timed, ...others }) => {
           const events = stored(list)
           const memory = memoryOf(events)
-          const rankOf = ranked ? ([value = '']: readonly string[]) => value.length : undefined
-          const options = { scope, selector, groupBy, groupsMax: max, rankOf, signal, lane }
+          const { groupsMax: max } = others
+          const rankOf = others.isRanked
+            ? ([value = '']: readonly string[]) => value.length
+            : undefined
+          const counted = { groupBy, order, ...timed }
+          const options = { scope, selector, ...counted, groupsMax: max, rankOf, signal, lane }
           const found = await summarize(memory, memory.peek(), options)
           const matching = events.filter(
             (event) => isInScope(scope, event.key) && (selector?.matches(event) ?? true),
           )
-          const expected = plainSummary(matching, groupBy, rankOf ?? (() => 0))
+          const expected = plainSummary(matching, { ...counted, rankOf: rankOf ?? (() => 0) })
           assert.deepEqual(found.groups, expected.slice(0, max))
           assert.equal(found.hidden, Math.max(0, expected.length - max))
           assert.equal(found.version, memory.version)
@@ -469,7 +637,7 @@ test('a histogram is what a plain re-implementation makes of the same events', a
   const bounds = fc
     .uniqueArray(fc.integer({ min: 0, max: 60_000 }), { minLength: 2, maxLength: 12 })
     .map((list) => list.sort((one, other) => one - other))
-  const by = fc.constantFrom(...groupFields)
+  const by = fc.constantFrom(...groupFields.filter((field) => field !== 'workload'))
   const namesMax = fc.constantFrom(undefined, 1, 2, 50)
   await fc.assert(
     fc.asyncProperty(
@@ -479,29 +647,25 @@ test('a histogram is what a plain re-implementation makes of the same events', a
         const memory = memoryOf(events)
         const options = { scope, selector, bounds: starts, by: field, namesMax: max, signal, lane }
         const found = await histogram(memory, memory.peek(), options)
-        const within = events.filter(
-          (event) =>
-            isInScope(scope, event.key) &&
-            event.fields.lastSeenMs >= (starts[0] ?? 0) &&
-            event.fields.lastSeenMs < (starts.at(-1) ?? 0) &&
-            (selector?.matches(event) ?? true),
-        )
-        const nameOf = (event: StoredEvent) =>
-          field === 'object' && scope.cluster === undefined
-            ? `${event.key.cluster}/${shownValue(event, field)}`
-            : shownValue(event, field)
+        const within = events
+          .filter((event) => isInScope(scope, event.key) && (selector?.matches(event) ?? true))
+          .map((event) => ({ event, times: timesOf(madeFrom.get(event) ?? plainFields, event) }))
+        const nameOf = ({ event }: Observed) => {
+          const isNamed = field === 'object' && scope.cluster === undefined
+          return `${isNamed ? `${event.key.cluster}/` : ''}${shownValue(event, field)}`
+        }
         const own = new Set(
-          plainCounts(within, nameOf)
+          plainCounts(within, nameOf, { sinceMs: starts[0], untilMs: starts.at(-1) })
             .sort((one, other) => other.occurrences - one.occurrences)
             .slice(0, max)
             .map(({ name }) => name),
         )
         const expected = starts.slice(0, -1).map((startMs, index) => {
           const endMs = starts[index + 1] ?? 0
-          return plainCounts(
-            within.filter(({ fields: { lastSeenMs: ms } }) => ms >= startMs && ms < endMs),
-            (event) => (own.has(nameOf(event)) ? nameOf(event) : '_other'),
-          )
+          return plainCounts(within, (one) => (own.has(nameOf(one)) ? nameOf(one) : '_other'), {
+            sinceMs: startMs,
+            untilMs: endMs,
+          })
         })
         assert.deepEqual(found, { version: memory.version, buckets: expected })
       },
@@ -510,18 +674,31 @@ test('a histogram is what a plain re-implementation makes of the same events', a
   )
 })
 
+interface Observed {
+  readonly event: StoredEvent
+  readonly times: readonly Timed[]
+}
+
 /** By name. */
 function plainCounts(
-  events: readonly StoredEvent[],
-  nameOf: (event: StoredEvent) => string,
+  observed: readonly Observed[],
+  nameOf: (one: Observed) => string,
+  bucket: TimeWindow,
 ): BucketCount[] {
-  const names = [...new Set(events.map(nameOf))].sort()
+  const inBucket = (one: Observed) => one.times.filter(({ ms }) => isWithin(bucket, ms))
+  const present = observed.filter((one) => inBucket(one).length > 0)
+  const names = [...new Set(present.map(nameOf))].sort()
   return names.map((name) => {
-    const members = events.filter((event) => nameOf(event) === name)
+    const members = present.filter((one) => nameOf(one) === name)
+    const times = members.flatMap(inBucket)
+    const isEstimated = times.some(
+      ({ span, isEstimated: isFirst }) => isFirst || !span.every((ms) => isWithin(bucket, ms)),
+    )
     return {
       name,
-      occurrences: members.reduce((sum, { fields: { occurrences } }) => sum + occurrences, 0),
+      occurrences: times.length,
       events: members.length,
+      ...(isEstimated && { estimated: true as const }),
     }
   })
 }

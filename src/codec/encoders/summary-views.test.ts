@@ -21,7 +21,7 @@ describe('the table of summaries', () => {
     const view = summaryView(['namespace', 'reason', 'controller'])
     assert.deepEqual(
       view.columns.map(({ name }) => name),
-      ['Reason', 'Controller', 'Occurrences', 'Events', 'Objects', 'Rate', 'First', 'Last', 'Note'],
+      ['Reason', 'Controller', 'Occurrences', 'Events', 'Objects', 'First', 'Last', 'Note'],
     )
     assert.deepEqual(view.cells(summary, nowMs), [
       'BackOff',
@@ -29,10 +29,23 @@ describe('the table of summaries', () => {
       12,
       3,
       2,
-      '90/min',
       '60m',
       '30s',
       'Back-off restarting',
+    ])
+  })
+
+  test('has the counts before if they are compared', () => {
+    const view = summaryView(['reason'], { isCompared: true })
+    assert.deepEqual(
+      view.columns.slice(0, 4).map(({ name }) => name),
+      ['Reason', 'Occurrences', 'Before', 'Events'],
+    )
+    assert.deepEqual(view.cells({ ...summary, before: 1 }, nowMs).slice(0, 4), [
+      'BackOff',
+      12,
+      1,
+      3,
     ])
   })
 

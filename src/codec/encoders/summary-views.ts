@@ -13,53 +13,85 @@ export type ShownField = GroupField | 'user'
 /** There is no column for the namespace, which clients print themselves. */
 const groupColumns: Readonly<Record<Exclude<ShownField, 'namespace'>, ColumnDefinition>> = {
   cluster: column('Cluster', 0, 'Cluster of the events.'),
+  workload: column('Workload', 0, 'Workload that the objects belong to.'),
   type: column('Type', 0, 'Type of the events.'),
   reason: column('Reason', 0, 'Reason of the events.'),
+  pattern: column('Pattern', 0, 'What the notes have in common, apart from numbers and names.'),
   kind: column('Kind', 0, 'Kind of the objects that the events are about.'),
   object: column('Object', 0, 'Object that the events are about.'),
   controller: column('Controller', 0, 'Controller that reported the events.'),
   user: column('User', 0, 'User who wrote the events.'),
 }
 
-const countColumns: readonly ColumnDefinition[] = [
-  integer('Occurrences', 'How many times the events were observed.'),
-  integer('Events', 'Number of events.'),
-  integer('Objects', 'Number of different objects.'),
-  column('Rate', 0, 'Writes of events over about the last minute.'),
-  column('First', 0, 'Time since one was first seen.'),
-  column('Last', 0, 'Time since one was last seen.'),
-  column('Note', 0, 'The note of the event seen last.'),
-]
+interface CountColumn extends ColumnDefinition {
+  readonly cell: (summary: JsonObject, nowMs: number) => TableCell
+}
 
-/** The view of summaries that are grouped by these fields. */
-export function summaryView(groupBy: readonly ShownField[]): EventView {
+const OCCURRENCES = counted('Occurrences', 'occurrences', 'How many times events were observed.')
+const BEFORE = counted('Before', 'before', 'The same in the time that it is compared with.')
+const EVENTS = counted('Events', 'events', 'Number of events.')
+const OBJECTS = counted('Objects', 'objects', 'Number of different objects.')
+const RATE: CountColumn = {
+  ...column('Rate', 0, 'Writes of events over about the last minute.'),
+  cell: (summary) => {
+    const rate = memberOf(summary, 'ratePerMinute')
+    return typeof rate === 'number' ? `${rate}/min` : ''
+  },
+}
+const FIRST: CountColumn = {
+  ...column('First', 0, 'Time since one was first seen.'),
+  cell: (summary, nowMs) => ageIn(summary, 'firstTime', nowMs),
+}
+const LAST: CountColumn = {
+  ...column('Last', 0, 'Time since one was last seen.'),
+  cell: (summary, nowMs) => ageIn(summary, 'lastTime', nowMs),
+}
+const NOTE: CountColumn = {
+  ...column('Note', 0, 'The note of the event seen last.'),
+  // A cell is one line.
+  cell: (summary) => textOf(summary, 'sampleNote').replaceAll(/\s+/g, ' ').trim(),
+}
+
+/** The view of summaries that are grouped by these fields. Only one field can have a rate. */
+export function summaryView(
+  groupBy: readonly ShownField[],
+  { isCompared = false }: { readonly isCompared?: boolean } = {},
+): EventView {
   const shown = groupBy.filter((field) => field !== 'namespace')
+  const counts = [
+    OCCURRENCES,
+    ...(isCompared ? [BEFORE] : []),
+    EVENTS,
+    OBJECTS,
+    ...(groupBy.length === 1 ? [RATE] : []),
+    FIRST,
+    LAST,
+    NOTE,
+  ]
   return objectView({
     type: eventSummaryType,
     apiVersion: TIDINGS_API_VERSION,
-    columns: [...shown.map((field) => groupColumns[field]), ...countColumns],
+    columns: [
+      ...shown.map((field) => groupColumns[field]),
+      ...counts.map(({ cell: _cell, ...definition }) => definition),
+    ],
     cells: (summary, nowMs) => {
       const group = structOf(summary, 'group')
-      return [...shown.map((field) => textOf(group, field)), ...countCells(summary, nowMs)]
+      return [
+        ...shown.map((field) => textOf(group, field)),
+        ...counts.map(({ cell }) => cell(summary, nowMs)),
+      ]
     },
     emptyMembers: '',
   })
 }
 
-function countCells(summary: JsonObject, nowMs: number): readonly TableCell[] {
-  const age = (name: string) =>
-    textOf(summary, name) === '' ? '' : ageOf(textOf(summary, name), nowMs)
-  const rate = memberOf(summary, 'ratePerMinute')
-  return [
-    numberOf(summary, 'occurrences'),
-    numberOf(summary, 'events'),
-    numberOf(summary, 'objects'),
-    typeof rate === 'number' ? `${rate}/min` : '',
-    age('firstTime'),
-    age('lastTime'),
-    // A cell is one line.
-    textOf(summary, 'sampleNote').replaceAll(/\s+/g, ' ').trim(),
-  ]
+function counted(name: string, member: string, description: string): CountColumn {
+  return { ...integer(name, description), cell: (summary) => numberOf(summary, member) }
+}
+
+function ageIn(summary: JsonObject, name: string, nowMs: number): string {
+  return textOf(summary, name) === '' ? '' : ageOf(textOf(summary, name), nowMs)
 }
 
 export const histogramView: EventView = objectView({
@@ -68,7 +100,7 @@ export const histogramView: EventView = objectView({
   columns: [
     column('Start', 0, 'Start of the bucket.'),
     column('End', 0, 'End of the bucket, which is not part of it.'),
-    integer('Total', 'How many times events were observed that were last seen in the bucket.'),
+    integer('Total', 'How many times events were observed in the time of the bucket.'),
     column('Counts', 0, 'The same by type or by reason.'),
   ],
   cells: (bucket) => {

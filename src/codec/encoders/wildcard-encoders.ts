@@ -53,12 +53,12 @@ function annotatedLast(item: WatchItem): WatchItem {
 }
 
 function annotated(stored: StoredEvent): StoredEvent {
-  const { key, version, versionOffset, writtenAtMs } = stored
+  const { key, trailer, version, versionOffset, writtenAtMs } = stored
   const event = readEncoded(stored.body)
   const annotations = { ...event.metadata.annotations, [clusterAnnotation]: key.cluster }
   const metadata = { ...event.metadata, annotations }
   const body = encodeEvent({ ...event, metadata })
-  return new StoredBody({ key, body, version, versionOffset, writtenAtMs })
+  return new StoredBody({ key, body, trailer, version, versionOffset, writtenAtMs })
 }
 
 /** Only stored events have a cluster; others are bookmarks. */

@@ -62,7 +62,12 @@ export const tidingsOpenApi: OpenApiGroup = {
       resource: 'eventsummaries',
       options: [
         query('groupBy', 'string', `Fields, separated by commas: ${groupFields.join(', ')}.`),
-        query('order', 'string', 'Sort by count or by rate, the highest first.'),
+        query('order', 'string', 'Sort by count, newest (Warnings first) or rate.'),
+        query(
+          'compare',
+          'string',
+          'A duration such as 24h: only groups that are new compared with that time before.',
+        ),
       ],
     }),
     ...listOnlyOperations({

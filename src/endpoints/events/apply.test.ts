@@ -6,6 +6,7 @@ import type { Caller } from '../../gate/gate.ts'
 import { readTarget } from '../../gate/target.ts'
 import type { Request } from '../../http/exchange.ts'
 import { StorageError } from '../../storage/errors.ts'
+import { writtenBody } from '../../storage/plain-storage.fixture.ts'
 import { versionOfChange } from '../../storage/resource-version.ts'
 import type {
   Change,
@@ -59,8 +60,8 @@ class OneEvent {
       change(this.stored)
       await interruption()
     }
-    const body = change(this.stored)
-    if (!(body instanceof Buffer)) throw new Error('unexpected removal of the event')
+    const body = writtenBody(change(this.stored))
+    if (body === undefined) throw new Error('unexpected removal of the event')
     if (this.stored !== undefined && body === this.stored.body) return this.stored
     this.writes++
     const version = versionOfChange(10 + this.writes, 0)

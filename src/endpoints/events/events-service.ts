@@ -8,6 +8,7 @@ import { ALL_CLUSTERS } from '../../gate/attributes.ts'
 import type { Target } from '../../gate/target.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
 import type { WriteAdmission } from '../../registry/admission/write-admission.ts'
+import type { MarksOf } from '../../registry/changes.ts'
 import { CollectionDelete, removalSemaphore } from '../../registry/collection-delete.ts'
 import { SharedSelectors } from '../../registry/read/event-selector.ts'
 import { EventLister } from '../../registry/read/listing.ts'
@@ -44,6 +45,8 @@ export interface EventsServiceOptions {
   readonly servedVersions?: readonly string[] | undefined
   /** If undefined, every write is admitted. */
   readonly admission?: Pick<WriteAdmission, 'admit'> | undefined
+  /** If undefined, nothing is known about an event but what it says. */
+  readonly marksOf?: MarksOf | undefined
   readonly eventBytesMax?: number | undefined
   /** Limits concurrent collection deletes. Shared by all groups. */
   readonly removalSemaphore?: Semaphore | undefined
@@ -78,6 +81,7 @@ export function eventsService(options: EventsServiceOptions): Service {
     group,
     eventBytesMax: options.eventBytesMax,
     admission: options.admission,
+    marksOf: options.marksOf,
     servedVersions: options.servedVersions ?? [coreGroup.apiVersion],
   })
   const api: EventApi = {

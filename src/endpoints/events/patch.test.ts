@@ -5,6 +5,7 @@ import { StatusError } from '../../api/status.ts'
 import type { Caller } from '../../gate/gate.ts'
 import { readTarget } from '../../gate/target.ts'
 import type { Request, Response } from '../../http/exchange.ts'
+import { writtenBody } from '../../storage/plain-storage.fixture.ts'
 import { versionOfChange } from '../../storage/resource-version.ts'
 import type {
   Change,
@@ -38,9 +39,9 @@ function storedAs(key: EventKey, body: Buffer): StoredEvent {
 const storage: Pick<EventWrites, 'update' | 'create'> = {
   create: async (key, body) => storedAs(key, body),
   update: async (key, change: Change) => {
-    const outcome = change(storedAs(key, Buffer.from(JSON.stringify(event))))
-    assert.ok(outcome instanceof Buffer)
-    return storedAs(key, outcome)
+    const body = writtenBody(change(storedAs(key, Buffer.from(JSON.stringify(event)))))
+    assert.ok(body)
+    return storedAs(key, body)
   },
 }
 

@@ -4,10 +4,11 @@ import { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import type { ResponseEncoder } from '../../codec/encoders/response-encoder.ts'
 import type { Response } from '../../http/exchange.ts'
 import type { InLane } from '../../lib/run-queue.ts'
+import { windowOf } from '../../registry/read/field-requires.ts'
 import { inApiTerms, type ResourceNames } from '../../registry/storage-errors.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { EventScope, StoredEvent } from '../../storage/storage.ts'
-import { GROUPS_MAX, TooManyGroups } from '../../storage/summary.ts'
+import { GROUPS_MAX, type TimeWindow, TooManyGroups } from '../../storage/summary.ts'
 import { listResponse } from '../events/list.ts'
 import { computedListing } from '../objects/computed-listing.ts'
 import type { ListTarget } from '../request/list-options.ts'
@@ -18,6 +19,8 @@ import { warningHeader } from '../response/warnings.ts'
 
 export interface SummaryPlan extends Pick<ReturnType<typeof listPlan>, 'selector'> {
   readonly scope: EventScope
+  /** The time whose occurrences are counted; the selector has no bounds of time. */
+  readonly window: TimeWindow
   readonly notOlderThan: Version | undefined
   readonly versionText: string | undefined
   /** Infinity if it was not sent. */
@@ -39,10 +42,13 @@ export function summaryPlan(target: ListTarget, nowMs: number): SummaryPlan {
   // A list with a limit and a version is of exactly that version, because of its next pages.
   const unlimited = new URLSearchParams(query)
   unlimited.delete('limit')
-  const plan = listPlan({ ...target, query: unlimited }, { nowMs })
+  const { fields } = target
+  if (fields instanceof Error) throw fields
+  const others = fields.filter(({ field }) => field !== 'since' && field !== 'until')
+  const plan = listPlan({ ...target, fields: others, query: unlimited }, { nowMs })
   const { scope, selector, notOlderThan, versionText } = plan
   const limit = Math.min(...limits.filter((one) => one !== undefined))
-  return { scope, selector, notOlderThan, versionText, limit }
+  return { scope, selector, window: windowOf(fields, nowMs), notOlderThan, versionText, limit }
 }
 
 /** Awaits the computation, and translates its errors into API errors. */

@@ -2,6 +2,7 @@ import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { histogramView } from '../../codec/encoders/summary-views.ts'
 import { laneOf, mapInSlices } from '../../lib/run-queue.ts'
+import { selectorWarnings } from '../../registry/read/selector-warnings.ts'
 import { resourceNames } from '../../registry/storage-errors.ts'
 import type { EventSummaries } from '../../storage/summary.ts'
 import type { MirroredClusters } from '../events/event-api.ts'
@@ -43,7 +44,7 @@ export function eventHistograms({
       // the last one.
       const nowMs = Math.ceil(now() / SECOND_MS) * SECOND_MS
       const plan = summaryPlan(target, nowMs)
-      const { sinceMs, untilMs } = plan.selector?.requires ?? {}
+      const { sinceMs, untilMs } = plan.window
       const { by, bounds, namesMax } = readHistogramQuery(target, { sinceMs, untilMs, nowMs })
       const { notOlderThan, selector } = plan
       const lane = laneOf(request)
@@ -59,7 +60,10 @@ export function eventHistograms({
         const [startMs = 0, endMs = 0] = bounds.slice(index, index + 2)
         return bucketObject({ startMs, endMs, counts }, { cluster, place, version })
       })
-      const warnings = mirrored?.warnings(cluster) ?? []
+      const warnings = [
+        ...(mirrored?.warnings(cluster) ?? []),
+        ...selectorWarnings(plan.selector?.requires),
+      ]
       return computedResponse(encoder, { version, items, warnings, lane, signal })
     },
   }

@@ -1,9 +1,11 @@
+import { badRequest } from '../../api/status.ts'
 import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { type ShownField, summaryView } from '../../codec/encoders/summary-views.ts'
 import { attributesOf } from '../../gate/target.ts'
 import { boundedKey } from '../../lib/heavy-hitters.ts'
 import { laneOf } from '../../lib/run-queue.ts'
+import { selectorWarnings } from '../../registry/read/selector-warnings.ts'
 import { resourceNames } from '../../registry/storage-errors.ts'
 import type { SourceRate, TopSources } from '../../registry/top-sources.ts'
 import type { Version } from '../../storage/resource-version.ts'
@@ -13,7 +15,7 @@ import type { ListOnlyResource, ResourcePath } from '../objects/read-only-servic
 import { negotiateList } from '../request/negotiate.ts'
 import { computed, computedResponse, summaryPlan } from './computed-list.ts'
 import { type ShownGroup, summaryObject } from './summary-objects.ts'
-import { isOfEvents, readSummaryQuery, SHOWN_MAX } from './summary-options.ts'
+import { isOfEvents, readComparison, readSummaryQuery, SHOWN_MAX } from './summary-options.ts'
 
 export const EVENT_SUMMARIES: ResourcePath = {
   group: TIDINGS_GROUP,
@@ -56,8 +58,15 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
       if (!isOfEvents(groupBy)) {
         await caller.authorize(attributesOf({ ...target, subresource: USERS }))
       }
-      const encoder = encoders.of(groupBy).response(negotiateList(request))
-      const plan = summaryPlan(target, now())
+      const nowMs = now()
+      const plan = summaryPlan(target, nowMs)
+      const comparison = readComparison(target, { ...plan.window, nowMs })
+      if (comparison !== undefined && !isOfEvents(groupBy)) {
+        throw badRequest('groupBy=user has only rates, which compare cannot be applied to')
+      }
+      const encoder = encoders
+        .of(groupBy, comparison !== undefined)
+        .response(negotiateList(request))
       const { cluster, place } = target
       const rates = new Rates(rateOf === undefined ? [] : options.rates.top(rateOf, cluster))
       const groupsMax = Math.min(plan.limit, SHOWN_MAX)
@@ -67,7 +76,9 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
         const isByRate = order === 'rate'
         const wanted = {
           ...plan,
+          ...comparison,
           groupBy: by,
+          order: order === 'newest' ? ('newest' as const) : undefined,
           lane,
           signal,
           rankOf: isByRate ? rates.of : undefined,
@@ -76,7 +87,8 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
         }
         const summary = await computed(options.storage.summarize(plan.scope, wanted), names, plan)
         const groups = summary.groups.map((group) => rates.addTo(group))
-        const isOfAll = isByRate && plan.selector === undefined
+        const isTimeless = plan.window.sinceMs === undefined && plan.window.untilMs === undefined
+        const isOfAll = isByRate && isTimeless && plan.selector === undefined
         const all = isOfAll ? rates.withUnstored(groups) : groups
         const first = all.slice(0, groupsMax)
         return { ...summary, groups: first, hidden: summary.hidden + all.length - first.length }
@@ -92,6 +104,7 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
         items: shown.groups.map((group) => summaryObject(groupBy, group, context)),
         warnings: [
           ...(options.mirrored?.warnings(cluster) ?? []),
+          ...selectorWarnings({ ...plan.selector?.requires, ...plan.window }),
           // A client that sends a lower limit knows that there are more. kubectl always sends 500.
           ...(plan.limit < SHOWN_MAX ? [] : hiddenWarning(shown.hidden)),
         ],
@@ -159,11 +172,11 @@ class EncodersByGroup {
     this.#now = now
   }
 
-  of(groupBy: readonly ShownField[]): EventEncoders {
-    const key = groupBy.join()
+  of(groupBy: readonly ShownField[], isCompared: boolean): EventEncoders {
+    const key = `${groupBy.join()} ${isCompared}`
     let encoders = this.#known.get(key)
     if (encoders === undefined) {
-      encoders = new EventEncoders(summaryView(groupBy), this.#now)
+      encoders = new EventEncoders(summaryView(groupBy, { isCompared }), this.#now)
       this.#known.set(key, encoders)
     }
     return encoders

@@ -37,6 +37,8 @@ export function summaryObject(
     {
       group,
       occurrences: shown.occurrences,
+      before: shown.before,
+      estimated: shown.isEstimated === true ? true : undefined,
       warnings: shown.warnings,
       events: shown.events,
       objects: shown.objects,

@@ -42,17 +42,18 @@ describe('options of a summary', () => {
     }
   })
 
-  test('default to the rates of controllers, and in a namespace to their counts', () => {
+  test('default to incidents, the newest first', () => {
     assert.deepEqual(summaryOf(''), {
-      groupBy: ['controller'],
-      order: 'rate',
-      rateOf: 'controller',
-    })
-    assert.deepEqual(summaryOf('', `${base}/namespaces/shop/eventsummaries`), {
-      groupBy: ['controller'],
-      order: 'count',
+      groupBy: ['namespace', 'workload', 'reason', 'pattern'],
+      order: 'newest',
       rateOf: undefined,
     })
+    assert.deepEqual(summaryOf('', `${base}/namespaces/shop/eventsummaries`), {
+      groupBy: ['workload', 'reason', 'pattern'],
+      order: 'newest',
+      rateOf: undefined,
+    })
+    assert.equal(summaryOf('order=count').order, 'count')
   })
 
   test('show the rate of one field, and only the rate for users', () => {
@@ -78,10 +79,13 @@ describe('options of a summary', () => {
 
   for (const [query, message] of [
     ['groupBy=', /unknown field ""/],
-    ['groupBy=colour', /unknown field "colour": write one or more of cluster, namespace, type/],
+    [
+      'groupBy=colour',
+      /unknown field "colour": write one or more of cluster, namespace, workload, type/,
+    ],
     ['groupBy=user,reason', /cannot be combined/],
     ['groupBy=type&order=rate', /order=rate is possible/],
-    ['order=size', /order: "size": write count or rate/],
+    ['order=size', /order: "size": write count or newest or rate/],
     ['groupBy=type&fieldSelector=groupBy%3Dreason', /with different values/],
     [label('groupBy!=reason'), /groupBy is an option: write groupBy=<value>/],
     [label('groupBy=reason,groupBy=type'), /groupBy is in the field selector twice/],

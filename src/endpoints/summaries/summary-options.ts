@@ -2,13 +2,19 @@
  * The options of summaries and histograms. Each can be sent as a query parameter or, by clients
  * that cannot do that, as a field label.
  */
+import { parseTimeValue } from '../../api/selectors/time-value.ts'
 import { badRequest } from '../../api/status.ts'
 import type { ShownField } from '../../codec/encoders/summary-views.ts'
 import { ALL_CLUSTERS } from '../../gate/attributes.ts'
 import type { Place, ResourceTarget } from '../../gate/target.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 import { SOURCE_DIMENSIONS, type SourceDimension } from '../../registry/top-sources.ts'
-import { type GroupField, groupFields, type HistogramField } from '../../storage/summary.ts'
+import {
+  type GroupField,
+  groupFields,
+  type HistogramField,
+  type TimeWindow,
+} from '../../storage/summary.ts'
 import { readChoice, readLimitLabel, readOption } from '../request/option-labels.ts'
 import { readInteger } from '../request/query-values.ts'
 
@@ -28,22 +34,29 @@ export interface OptionsTarget extends Pick<ResourceTarget, 'cluster' | 'query' 
 export interface SummaryQuery {
   /** Sorted like `groupFields`, or `user` alone. */
   readonly groupBy: readonly ShownField[]
-  readonly order: 'count' | 'rate'
+  readonly order: SummaryOrder
   /** The field whose rates are shown. */
   readonly rateOf: SourceDimension | undefined
 }
+
+export type SummaryOrder = (typeof SUMMARY_ORDERS)[number]
+
+const SUMMARY_ORDERS = ['count', 'newest', 'rate'] as const
+
+/** What people call an incident: the same thing happens to the same workload. */
+const INCIDENT = 'workload,reason,pattern'
 
 /** Throws a 400 for options that are unknown, contradictory or not possible in this place. */
 export function readSummaryQuery(target: OptionsTarget): SummaryQuery {
   const isOfCluster = target.place.kind === 'everything'
   const sent = readOption(target, 'groupBy')
-  const groupBy = sent === undefined ? (['controller'] as const) : readGroupBy(sent, target.cluster)
+  const groupBy = readGroupBy(sent ?? INCIDENT, target)
   const rateOf = isOfCluster ? rateFieldOf(groupBy) : undefined
   if (!isOfCluster && groupBy.includes('user')) {
     throw badRequest('groupBy=user is possible for all namespaces only')
   }
-  const usual = rateOf !== undefined && (sent === undefined || rateOf === 'user') ? 'rate' : 'count'
-  const order = readChoice('order', readOption(target, 'order') ?? usual, ['count', 'rate'])
+  const usual = usualOrder(sent, rateOf)
+  const order = readChoice('order', readOption(target, 'order') ?? usual, SUMMARY_ORDERS)
   if (order === 'rate' && rateOf === undefined) {
     throw badRequest(
       `order=rate is possible for all namespaces, grouped by one of ${SOURCE_DIMENSIONS.join(', ')}`,
@@ -52,13 +65,48 @@ export function readSummaryQuery(target: OptionsTarget): SummaryQuery {
   return { groupBy, order, rateOf }
 }
 
+function usualOrder(groupBy: string | undefined, rateOf: ShownField | undefined): SummaryOrder {
+  if (groupBy === undefined) return 'newest'
+  return rateOf === 'user' ? 'rate' : 'count'
+}
+
+/** The windows of a summary that shows what is new. */
+export interface Comparison {
+  readonly window: Required<TimeWindow>
+  readonly newSince: Required<TimeWindow>
+}
+
+/**
+ * Reads `compare`: the time before the window that it is compared with. Without `since`, the window
+ * has the same length. Undefined if it was not sent.
+ */
+export function readComparison(
+  target: OptionsTarget,
+  { sinceMs, untilMs, nowMs }: Window,
+): Comparison | undefined {
+  const text = readOption(target, 'compare')
+  if (text === undefined) return undefined
+  const lengthMs = nowMs - parseTimeValue('compare', text, nowMs)
+  const end = untilMs ?? nowMs
+  const start = sinceMs ?? end - lengthMs
+  if (lengthMs <= 0 || start >= end) {
+    throw badRequest('compare needs a duration such as 24h, and a window: since before until')
+  }
+  return {
+    window: { sinceMs: start, untilMs: end },
+    newSince: { sinceMs: start - lengthMs, untilMs: start },
+  }
+}
+
 /** `+` separates fields in a field label, where `,` ends the label. In a URL it is a space. */
 const SEPARATORS = /[,+ ]/
 
-function readGroupBy(text: string, cluster: string): readonly ShownField[] {
+function readGroupBy(text: string, { cluster, place }: OptionsTarget): readonly ShownField[] {
   const wanted = new Set<string>(text.split(SEPARATORS))
-  // Objects of the same name in two clusters are two objects.
-  if (cluster === ALL_CLUSTERS && wanted.has('object')) wanted.add('cluster')
+  // Objects of the same name in two clusters are two objects, as are workloads in two namespaces.
+  const isNamed = wanted.has('object') || wanted.has('workload')
+  if (cluster === ALL_CLUSTERS && isNamed) wanted.add('cluster')
+  if (place.kind === 'everything' && wanted.has('workload')) wanted.add('namespace')
   if (wanted.size === 1 && wanted.has('user')) return ['user']
   const known: readonly string[] = groupFields
   const unknown = [...wanted].find((field) => !known.includes(field))
@@ -90,13 +138,11 @@ export interface HistogramQuery {
   readonly namesMax: number | undefined
 }
 
-export interface Window {
-  readonly sinceMs: number | undefined
-  readonly untilMs: number | undefined
+/** What the selectors require, and what durations are relative to. */
+export interface Window extends TimeWindow {
   readonly nowMs: number
 }
 
-/** `window` is what the selectors require. */
 export function readHistogramQuery(target: OptionsTarget, window: Window): HistogramQuery {
   const by = readChoice('by', readOption(target, 'by') ?? 'type', groupFields)
   const buckets = readBuckets(readOption(target, 'buckets'))

@@ -1,6 +1,7 @@
 /** The part of field requirements that an index can check. */
 import type { FieldRequirement, SelectableField } from '../../api/selectors/field-selector.ts'
 import type { Requires, ValueField } from '../../storage/requires.ts'
+import type { TimeWindow } from '../../storage/summary.ts'
 import { boundOf, mentionOf, requiredValue } from './field-tests.ts'
 import { textsOf } from './text-test.ts'
 
@@ -36,8 +37,7 @@ export function requirementsOf(
     reportingController: requiredValue(fields, 'reportingController'),
     controller: requiredValue(fields, 'controller'),
     not: excludedValues(fields),
-    sinceMs: latest(fields, nowMs),
-    untilMs: earliest(fields, nowMs),
+    ...windowOf(fields, nowMs),
     texts: texts.length === 0 ? undefined : texts,
     isAll: isAlone && isKnownToIndex(fields),
   }
@@ -51,6 +51,11 @@ function excludedValues(fields: readonly FieldRequirement[]): Requires['not'] {
     if (known !== undefined && operator === '!=') not[known] = value
   }
   return Object.keys(not).length === 0 ? undefined : not
+}
+
+/** The time that `since` and `until` leave. */
+export function windowOf(fields: readonly FieldRequirement[], nowMs: number): TimeWindow {
+  return { sinceMs: latest(fields, nowMs), untilMs: earliest(fields, nowMs) }
 }
 
 function latest(fields: readonly FieldRequirement[], nowMs: number): number | undefined {

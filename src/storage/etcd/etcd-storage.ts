@@ -48,6 +48,7 @@ import {
   isOwnValue,
   prepareValue,
   StoredBody,
+  trailerAfter,
   unreadable,
 } from '../stored-form.ts'
 import type { EtcdAvailability } from './etcd-availability.ts'
@@ -151,13 +152,16 @@ export class EtcdStorage implements EventStorage {
   }
 
   async create(key: EventKey, body: Buffer, options?: CreateOptions): Promise<StoredEvent> {
-    const value = prepareValue(body, options?.event)
+    const { event, workload, node } = options ?? {}
+    const trailer = trailerAfter(key, undefined, { body, event, workload, node })
+    const value = prepareValue(body, event, trailer)
     const operation = { key: this.#keys.format(key), expected: 0, value, span: options?.span }
     const outcome = await this.#writes.submit(operation)
     if (outcome.applied) {
       const { version, writtenAtMs } = outcome
       const { versionOffset } = value
-      return new StoredBody({ key, body: bodyOf(value), versionOffset, version, writtenAtMs })
+      const stored = { key, body: bodyOf(value), trailer, versionOffset, version, writtenAtMs }
+      return new StoredBody(stored)
     }
     throw new StorageError({
       kind: 'exists',
@@ -171,7 +175,9 @@ export class EtcdStorage implements EventStorage {
     const decide: Decide = (current) => {
       const wanted = change(current)
       if (wanted === 'remove') return current === undefined ? 'keep' : 'delete'
-      return wanted === undefined || wanted === current?.body ? 'keep' : wanted
+      if (wanted === undefined) return 'keep'
+      const { body } = Buffer.isBuffer(wanted) ? { body: wanted } : wanted
+      return body === current?.body ? 'keep' : wanted
     }
     return this.#updater.update(key, decide, options)
   }

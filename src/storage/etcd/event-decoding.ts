@@ -45,6 +45,6 @@ export function unreadableAt(key: EventKey, kv: KeyValue, value: BadValue): Unre
 }
 
 export function storedAs(version: Version, value: OpenedValue): StoredEvent {
-  const { key, body, versionOffset, writtenAtMs, fields } = value
-  return new StoredBody({ key, body, versionOffset, version, writtenAtMs, fields })
+  const { key, body, trailer, versionOffset, writtenAtMs, fields } = value
+  return new StoredBody({ key, body, trailer, versionOffset, version, writtenAtMs, fields })
 }

@@ -4,8 +4,21 @@ import { PerKeyQueue } from '../../lib/per-key-queue.ts'
 import type { Span, Traced } from '../../lib/tracing/span.ts'
 import { missing, StorageError } from '../errors.ts'
 import { revisionOf } from '../resource-version.ts'
-import type { ConnectionNumber, EventKey, StoredEvent, UpdateOptions } from '../storage.ts'
-import { bodyOf, prepareValue, StoredBody, withVersion } from '../stored-form.ts'
+import type {
+  ConnectionNumber,
+  EventKey,
+  NewState,
+  StoredEvent,
+  UpdateOptions,
+} from '../storage.ts'
+import {
+  bodyOf,
+  type PreparedValue,
+  prepareValue,
+  StoredBody,
+  trailerAfter,
+  withVersion,
+} from '../stored-form.ts'
 import { found } from './event-decoding.ts'
 import type { GroupCommit } from './group-commit.ts'
 import type { EventKeys } from './keys.ts'
@@ -19,7 +32,7 @@ const waitingMax = 10_000
 const retryAfterMs = 1_000
 
 /** What an update does with an event: write other bytes, delete it, or leave it unchanged. */
-export type Intent = Buffer | 'delete' | 'keep'
+export type Intent = NewState | Buffer | 'delete' | 'keep'
 
 /** Runs once per attempt, and the last run counts. An error that it throws ends the update. */
 export type Decide = (current: StoredEvent | undefined) => Intent
@@ -135,7 +148,7 @@ export class OptimisticUpdater {
       return { result: stored, left: stored }
     }
     const expected = stored === undefined ? 0 : revisionOf(stored.version)
-    const value = intent === 'delete' ? undefined : prepareValue(intent)
+    const value = intent === 'delete' ? undefined : preparedOf(key, stored, intent)
     const { connectionMax } = observed
     const operation = { key: keys.format(key), expected, value, fence, connectionMax, span }
     const outcome = await writes.submit(operation)
@@ -150,8 +163,8 @@ export class OptimisticUpdater {
       if (stored === undefined) throw missing(key)
       return { result: withVersion(stored, version), left: undefined }
     }
-    const { versionOffset } = value
-    const written = { key, body: bodyOf(value), versionOffset, version, writtenAtMs }
+    const { versionOffset, trailer } = value
+    const written = { key, body: bodyOf(value), trailer, versionOffset, version, writtenAtMs }
     const result = new StoredBody(written)
     return { result, left: result }
   }
@@ -174,6 +187,15 @@ export class OptimisticUpdater {
       throw new StorageError({ kind: 'unavailable', message, key, retryAfterMs, cause: error })
     }
   }
+}
+
+function preparedOf(
+  key: EventKey,
+  stored: StoredEvent | undefined,
+  intent: NewState | Buffer,
+): PreparedValue {
+  const next = Buffer.isBuffer(intent) ? { body: intent } : intent
+  return prepareValue(next.body, undefined, trailerAfter(key, stored, next))
 }
 
 /** Undefined when the decision needs a confirmed state. */

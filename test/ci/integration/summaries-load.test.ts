@@ -78,7 +78,8 @@ describe('summaries of many events', () => {
       },
       performance.now(),
     )
-    const { status, json, headers } = await api.call({ at: '', path })
+    const query = { groupBy: 'controller', order: 'rate' }
+    const { status, json, headers } = await api.call({ at: '', path, query })
     assert.equal(status, 200, json.message)
     const names: string[] = json.items.map(({ group }: { group: object }) =>
       Object.values(group).join(),

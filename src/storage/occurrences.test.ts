@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import {
+  countBefore,
+  firstOccurrences,
+  type Occurrences,
+  occurrencesAfter,
+  type SeenFields,
+  SPANS_MAX,
+} from './occurrences.ts'
+
+const midnight = Date.UTC(2026, 10, 17)
+const minutes = (count: number) => midnight + count * 60_000
+
+function seen(firstSeenMs: number, lastSeenMs: number, occurrences: number): SeenFields {
+  return { firstSeenMs, lastSeenMs, occurrences }
+}
+
+/** What is known after the event was created at the first time, and raised by one at the others. */
+function raisedAt(times: readonly number[]): Occurrences {
+  const [firstMs = 0, ...later] = times
+  let before = seen(firstMs, firstMs, 1)
+  let known = firstOccurrences(before)
+  for (const lastMs of later) {
+    const after = seen(firstMs, lastMs, before.occurrences + 1)
+    known = occurrencesAfter(known, before, after) ?? firstOccurrences(after)
+    before = after
+  }
+  return known
+}
+
+function countIn({ spans }: Occurrences, fromMs: number, toMs: number): number {
+  return spans.reduce((sum, one) => sum + countBefore(one, toMs) - countBefore(one, fromMs), 0)
+}
+
+describe('occurrences', () => {
+  test('of a first write are distributed from the first to the last', () => {
+    const known = firstOccurrences(seen(minutes(0), minutes(60), 61))
+    assert.equal(known.isFirstEstimated, true)
+    for (let hour = 0; hour < 6; hour++) {
+      assert.equal(countIn(known, minutes(10 * hour), minutes(10 * hour + 10)), 10)
+    }
+    assert.equal(countIn(known, minutes(60), minutes(70)), 1)
+  })
+
+  test('of a first write without a first time are at the last', () => {
+    assert.deepEqual(firstOccurrences(seen(0, minutes(3), 4)).spans, [
+      { firstMs: minutes(3), lastMs: minutes(3), count: 4 },
+    ])
+    const future = firstOccurrences(seen(minutes(9), minutes(3), 4))
+    assert.equal(countIn(future, minutes(3), minutes(3) + 1), 4)
+  })
+
+  test('of one are at the last time, and known', () => {
+    const known = firstOccurrences(seen(minutes(0), minutes(3), 1))
+    assert.deepEqual(known, {
+      spans: [{ firstMs: minutes(3), lastMs: minutes(3), count: 1 }],
+      isFirstEstimated: false,
+    })
+  })
+
+  test('that a write adds are after those that were known', () => {
+    const before = seen(minutes(0), minutes(10), 3)
+    const after = seen(minutes(0), minutes(30), 7)
+    const known = occurrencesAfter(firstOccurrences(before), before, after)
+    assert.deepEqual(known?.spans.at(-1), {
+      firstMs: minutes(15),
+      lastMs: minutes(30),
+      count: 4,
+    })
+  })
+
+  test('are as before when the count is', () => {
+    const before = seen(minutes(0), minutes(10), 3)
+    const known = firstOccurrences(before)
+    assert.equal(occurrencesAfter(known, before, seen(minutes(0), minutes(20), 3)), known)
+  })
+
+  test('are unknown again when the count was lowered', () => {
+    const before = seen(minutes(0), minutes(10), 3)
+    const known = firstOccurrences(before)
+    assert.equal(occurrencesAfter(known, before, seen(minutes(20), minutes(20), 1)), undefined)
+  })
+
+  test('that a write adds without a later time are at the last known', () => {
+    const before = seen(minutes(0), minutes(10), 3)
+    const known = occurrencesAfter(
+      firstOccurrences(before),
+      before,
+      seen(minutes(0), minutes(5), 5),
+    )
+    assert.deepEqual(known?.spans.at(-1), { firstMs: minutes(10), lastMs: minutes(10), count: 2 })
+  })
+
+  test('of two hours are exact in buckets of five minutes, however many there were', () => {
+    const times = Array.from({ length: 800 }, (_, at) => minutes(0) + at * 9_000)
+    const known = raisedAt(times)
+    assert.ok(known.spans.length <= SPANS_MAX)
+    for (let bucket = 0; bucket < 24; bucket++) {
+      const [fromMs, toMs] = [minutes(5 * bucket), minutes(5 * bucket + 5)]
+      const exact = times.filter((ms) => ms >= fromMs && ms < toMs).length
+      assert.equal(countIn(known, fromMs, toMs), exact, `bucket ${bucket}`)
+    }
+  })
+
+  test('keep their number, their order and their ends, whatever was merged', () => {
+    const gaps = fc.array(fc.integer({ min: 0, max: 4_000_000 }), { minLength: 1, maxLength: 300 })
+    fc.assert(
+      fc.property(gaps, (list) => {
+        let atMs = midnight
+        const times = list.map((gap) => {
+          atMs += gap
+          return atMs
+        })
+        const { spans } = raisedAt(times)
+        assert.ok(spans.length <= SPANS_MAX)
+        assert.equal(
+          spans.reduce((sum, { count }) => sum + count, 0),
+          times.length,
+        )
+        assert.equal(spans[0]?.firstMs, times[0])
+        assert.equal(spans.at(-1)?.lastMs, times.at(-1))
+        let lastMs = 0
+        for (const span of spans) {
+          assert.ok(span.firstMs >= lastMs && span.lastMs >= span.firstMs)
+          lastMs = span.lastMs
+        }
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
