@@ -12,7 +12,7 @@ import type { WatchedMirrors } from './metrics/mirrors.ts'
 /** Where `kubectl get clusters` finds clusters: the flags, the clusters file, and the events. */
 export function clusterSources(
   { clusterName }: Pick<Options, 'clusterName'>,
-  storage: Pick<CachedStorage, 'clusters'>,
+  storage: Pick<CachedStorage, 'eventsByCluster' | 'oldest' | 'newest'>,
   file: {
     readonly clusters: Pick<ClustersFile, 'clusters'> | undefined
     readonly mirrors: Pick<MirrorsOfFile, 'statusOf'> | undefined
@@ -20,7 +20,9 @@ export function clusterSources(
 ): ClusterSources {
   return {
     named: () => [clusterName, ...(file.clusters?.clusters.keys() ?? [])],
-    activities: () => storage.clusters.read(),
+    events: () => storage.eventsByCluster(),
+    oldestIn: (cluster, lane) => storage.oldest.in({ cluster, namespace: undefined }, lane),
+    newestIn: (cluster, lane) => storage.newest.in({ cluster, namespace: undefined }, lane),
     mirrorStatus: (cluster) => file.mirrors?.statusOf(cluster),
   }
 }
