@@ -29,6 +29,8 @@ export function clusterSources(
 
 /** Mirrors that a list of all clusters warns of at most. */
 const WARNINGS_MAX = 5
+/** A mirror that catches up is late after this. */
+const LATE_MS = 30_000
 
 export class MirrorsOfFile implements MirroredClusters, WatchedMirrors {
   readonly #clusters: Pick<ClustersFile, 'clusters'>
@@ -84,12 +86,14 @@ export class MirrorsOfFile implements MirroredClusters, WatchedMirrors {
 function warningOf(cluster: string, status: MirrorStatus | undefined): string | undefined {
   if (status === undefined || status.state === 'Following') return undefined
   const { state, hasSynced, lagMs } = status
-  // A quiet cluster is listed again every few minutes, and its events are here meanwhile.
-  if (state === 'Syncing' && hasSynced) return undefined
+  // A quiet cluster is listed again every few minutes, and a replica that has just started waits for
+  // the next report: the events are here meanwhile.
+  const isLate = state === 'Stalled' || (lagMs ?? 0) > LATE_MS
+  if (hasSynced && !isLate) return undefined
   const lag = lagMs === undefined ? '' : `, ${Math.round(lagMs / 1000)} s behind`
   const what = {
     Waiting: 'has not started',
-    Syncing: 'is reading all events of the cluster',
+    Syncing: hasSynced ? 'is catching up' : 'is reading all events of the cluster',
     Stalled: 'is stalled',
   }[state]
   return `the mirror of cluster ${cluster} ${what}${lag}; recent events may be missing`
