@@ -32,7 +32,6 @@ import type {
 import { unreadable } from '../storage/stored-form.ts'
 import type { StoredSizes } from '../storage/stored-sizes.ts'
 import type { CacheStats } from './cache-stats.ts'
-import { ClusterActivities } from './cluster-activity.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import { Freshness } from './freshness.ts'
 import { EVENT_OVERHEAD_BYTES, NAMESPACE_OVERHEAD_BYTES } from './memory/event-overhead.ts'
@@ -40,9 +39,9 @@ import { defaultMemoryBounds, EventMemory, type MemoryBounds, type State } from 
 import { orderKey } from './memory/order-key.ts'
 import { NamespaceLog } from './namespace-log.ts'
 import { NamespaceStorage } from './namespace-storage.ts'
-import { OldestTimes } from './read/oldest-times.ts'
 import { countIn, readPage } from './read/page.ts'
 import { runsOf } from './read/runs.ts'
+import { SeenTimes } from './read/seen-times.ts'
 import { Reflector, type ReflectorOptions } from './reflector.ts'
 import { SummaryStorage } from './summary/summary-storage.ts'
 import { CatchUpReader } from './watch/catch-up-reader.ts'
@@ -78,10 +77,11 @@ export interface CachedStorageOptions
 export class CachedStorage implements ReadStorage {
   /** The namespaces that have events, as objects. */
   readonly namespaces: NamespaceStorage
-  readonly clusters: ClusterActivities
   /** Stored counts and bytes; undefined while memory is not verified. */
   readonly sizes: StoredSizes
-  readonly oldest: OldestTimes
+  /** When the oldest and the newest event of a scope were last seen. */
+  readonly oldest: SeenTimes
+  readonly newest: SeenTimes
   /** Events counted by group and by time. */
   readonly summaries: SummaryStorage
   readonly #inner: FollowedStorage
@@ -138,9 +138,10 @@ export class CachedStorage implements ReadStorage {
     }
     this.namespaces = new NamespaceStorage({ ...read, log: namespaceLog })
     this.summaries = new SummaryStorage(read)
-    this.clusters = new ClusterActivities(this.#memory, clock, runQueue.serverLane('clusters'))
     const isLoaded = () => this.verified !== 0
-    this.oldest = new OldestTimes({ memory: this.#memory, clock, isLoaded })
+    const seen = { memory: this.#memory, clock, isLoaded }
+    this.oldest = new SeenTimes({ ...seen, order: 'oldest' })
+    this.newest = new SeenTimes({ ...seen, order: 'newest', wallTime: Date.now })
     this.sizes = this.#memory.namespaces.sizesWhile(isLoaded)
     // `run` handles the rejection, but may not have been called yet.
     this.#storeWentBack.promise.catch(() => {})
@@ -236,6 +237,11 @@ export class CachedStorage implements ReadStorage {
 
   countIn(scope: EventScope): number {
     return countIn(this.#memory, scope)
+  }
+
+  /** The number of events by cluster, for clusters that have events. */
+  eventsByCluster(): Iterable<readonly [cluster: string, events: number]> {
+    return this.#memory.namespaces.events()
   }
 
   /** Keys that are absent from memory because their values are not events. */

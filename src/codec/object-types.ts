@@ -44,12 +44,12 @@ const clusterMirrorType: StructType = new StructType('ClusterMirror', [
 
 const clusterStatusType: StructType = new StructType('ClusterStatus', [
   { name: 'events', number: 1, type: 'int64', whenUnset: '0', doc: 'Number of stored events.' },
-  field('oldestEventTime', 2, 'time', 'When the oldest of these events was last written.'),
+  field('oldestEventTime', 2, 'time', 'When the oldest of these events was last seen.'),
   field(
     'lastEventTime',
     3,
     'time',
-    'When an event was written last, of those that are still stored.',
+    'When the newest of these events was last seen. Times in the future are ignored.',
   ),
   field(
     'mirror',

@@ -20,6 +20,7 @@ import {
   MirrorRecord,
   type MirrorRecordContent,
   type MirrorRecordOptions,
+  streamsOf,
 } from './mirror-record.ts'
 import type { ListedStorage } from './missing-events.ts'
 import type { Origin } from './origin.ts'
@@ -31,6 +32,8 @@ const leaseTtlSeconds = 10
 const requestsPerSecond = 5
 const saveEveryMsMin = 2_000
 const saveEveryMsMax = 10_000
+/** Lists show seconds. */
+const behindMsMin = 1_000
 const retryFirstMs = 100
 const retryMostMs = 2_000
 const statesByRank: readonly StreamState[] = ['Stalled', 'Syncing', 'Following']
@@ -237,9 +240,8 @@ export class ClusterMirror {
     this.#origin = origin
     const fence = { key: mirrorLeaderKey(prefix, cluster), revision: term.revision }
     const { deletes, originTtlMs } = mirror
-    const streams = mirror.namespaces ?? ['']
     return new Map(
-      streams.map((stream) => [
+      streamsOf(mirror).map((stream) => [
         stream,
         new Follower({
           origin,
@@ -275,7 +277,8 @@ export class ClusterMirror {
       const isLast = signal.aborted
       const content = this.#content(epoch, this.#identity())
       const { lagMs, lastEventAtMs, dropped, ...lasting } = content
-      const news = JSON.stringify(lasting)
+      // Other replicas show the lag of the last record.
+      const news = JSON.stringify({ ...lasting, isBehind: lagMs >= behindMsMin })
       if (news !== saved || clock.now() >= savedAt + saveEveryMsMax - saveEveryMsMin) {
         const outcome = await this.#saveOnce(term, content, signal)
         if (outcome === 'lost') return 'lost'

@@ -161,6 +161,41 @@ describe('a follower', () => {
     await stop()
   })
 
+  test('follows only after it has stored what the origin had when it resumed', async () => {
+    const origin = new MemoryOrigin(seededRandom(3))
+    const position = String(origin.version)
+    for (let index = 0; index < 40; index++) origin.put(`e${index}`)
+    const missed = origin.version
+    origin.faults = { delayMs: 400 }
+    const { follower, stop } = start(origin, new PlainStorage(), { position })
+    // The origin never pauses.
+    const isBehind = () => Number(follower.position) < missed
+    let lagMs = 0
+    while (isBehind()) {
+      assert.equal(follower.state, 'Syncing')
+      lagMs = follower.lagMs
+      await advance(100)
+      origin.put('busy')
+    }
+    assert.ok(lagMs > 4_000, `${lagMs}`)
+    await advance(1_000)
+    assert.equal(follower.state, 'Following')
+    assert.ok(follower.lagMs < 1_000, `${follower.lagMs}`)
+    await stop()
+  })
+
+  test('follows a quiet namespace of an origin whose version grows', async () => {
+    const origin = new MemoryOrigin()
+    const position = String(origin.version)
+    origin.put('a', { namespace: 'other' })
+    const { follower, stop } = start(origin, new PlainStorage(), { position, namespace: 'quiet' })
+    await advance(1_000)
+    assert.equal(follower.state, 'Syncing')
+    await advance(2_000)
+    assert.deepEqual([follower.state, follower.lagMs], ['Following', 0])
+    await stop()
+  })
+
   test('stores only its namespace', async () => {
     const origin = new MemoryOrigin()
     origin.put('x')

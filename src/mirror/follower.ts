@@ -25,7 +25,10 @@ const itemsPerTurn = 32
 const pageAttempts = 5
 const retryFirstMs = 500
 const retryMostMs = 30_000
-/** A watch that has lasted this long after its response began counts as working. */
+/**
+ * A watch that has lasted this long after its response began counts as working, and one that has
+ * delivered nothing for this long has delivered what there was.
+ */
 const liveAfterMs = 2_000
 /** Used for an origin that does not report `onOpen`; longer than any request may wait. */
 const openedAfterMsMax = 35_000
@@ -132,9 +135,8 @@ export class Follower {
   async #follow(): Promise<void> {
     const { signal } = this.#ending
     try {
-      if (this.#isListing) await this.#list()
-      else await this.#checkVersion()
-      if (!signal.aborted) await this.#watch()
+      const current = this.#isListing ? await this.#list() : await this.#checkVersion()
+      if (!signal.aborted) await this.#watch(current)
     } catch (error) {
       if (signal.aborted) return
       if (error instanceof OriginError) this.#noteFailure(error)
@@ -156,10 +158,14 @@ export class Follower {
     log.warn('Following the origin failed; will retry', { namespace, err: error })
   }
 
-  /** Throws OriginRestored when the origin is older than what was read from it before. */
-  async #checkVersion(): Promise<void> {
+  /**
+   * Returns the origin's version. Throws OriginRestored when it is older than what was read from it
+   * before.
+   */
+  async #checkVersion(): Promise<string> {
     const { resourceVersion } = await this.#page(1, undefined)
     this.#checkNotOlder(resourceVersion)
+    return resourceVersion
   }
 
   #checkNotOlder(resourceVersion: string): void {
@@ -178,9 +184,11 @@ export class Follower {
     return page
   }
 
-  async #list(): Promise<void> {
-    const { counters, deletes, storage, namespace, target } = this.#options
+  /** Returns the origin's version afterwards; undefined when aborted. */
+  async #list(): Promise<string | undefined> {
+    const { counters, deletes, storage, namespace, target, clock } = this.#options
     const { signal } = this.#ending
+    const startedAt = clock.now()
     counters.lists++
     // Writes of the previous watch are repeated until they succeed; the list's writes come later.
     await this.#window.drained()
@@ -196,12 +204,14 @@ export class Follower {
       if (page.continueToken === undefined || signal.aborted) break
       page = await this.#nextPage(page.continueToken)
     }
-    if (signal.aborted) return
+    if (signal.aborted) return undefined
     await this.#deleteMissing(missing, 'end', listed)
     await this.#window.drained()
-    if (signal.aborted) return
+    if (signal.aborted) return undefined
     this.#window.restart(listed)
     this.#hasExpired = false
+    // Much may have happened during a long list.
+    return clock.now() < startedAt + liveAfterMs ? listed : this.#checkVersion()
   }
 
   /** Repeats the request a few times, since restarting the list costs the origin more. */
@@ -253,7 +263,8 @@ export class Follower {
     }
   }
 
-  async #watch(): Promise<void> {
+  /** `current`: the origin's version, at which the stream has caught up. */
+  async #watch(current: string | undefined): Promise<void> {
     const { origin, namespace, pacer, counters, clock } = this.#options
     const { signal } = this.#ending
     const { position: from } = this
@@ -263,20 +274,29 @@ export class Follower {
     counters.watches++
     const startedAt = clock.now()
     let isEmpty = true
-    let live = setTimeout(() => this.#startLive(), openedAfterMsMax)
-    const onOpen = (): void => {
-      clearTimeout(live)
-      live = setTimeout(() => this.#startLive(), liveAfterMs)
+    let quiet: ReturnType<typeof setTimeout>
+    const onQuiet = (): void => {
+      this.#startLive()
+      if (this.pending === 0) this.#health.caughtUp()
+      else waitForQuiet()
     }
+    const waitForQuiet = (): void => {
+      clearTimeout(quiet)
+      quiet = setTimeout(onQuiet, liveAfterMs)
+    }
+    quiet = setTimeout(onQuiet, openedAfterMsMax)
     try {
-      for await (const change of origin.watch({ namespace, from, signal, onOpen })) {
+      for await (const change of origin.watch({ namespace, from, signal, onOpen: waitForQuiet })) {
         isEmpty = false
         this.#startLive()
         await this.#take(change, from)
         if (signal.aborted) return
+        if (this.#health.isCaughtUp) continue
+        if (current !== undefined && this.#hasReached(current)) this.#health.caughtUp()
+        else waitForQuiet()
       }
     } finally {
-      clearTimeout(live)
+      clearTimeout(quiet)
       this.#health.ended()
     }
     if (isEmpty && clock.now() - startedAt < liveAfterMs && !signal.aborted) {
@@ -334,6 +354,11 @@ export class Follower {
 
   #add({ namespace, name }: Place, write: Omit<Write, 'key'>): Promise<void> {
     return this.#window.add({ key: `${namespace}/${name}`, ...write })
+  }
+
+  #hasReached(version: string): boolean {
+    const { position } = this
+    return position !== undefined && compareResourceVersions(position, version) >= 0
   }
 
   #startLive(): void {

@@ -11,6 +11,7 @@ import {
   type ClusterMirrorOptions,
   type ClusterMirrorStats,
 } from './cluster-mirror.ts'
+import { streamsOf } from './mirror-record.ts'
 import { MirrorStatuses } from './mirror-statuses.ts'
 import type { ListedStorage } from './missing-events.ts'
 import type { Origin } from './origin.ts'
@@ -76,7 +77,18 @@ export class MirrorManager {
       marksOf,
       admission,
     })
-    this.statuses = new MirrorStatuses({ client, prefix, clock: this.#clock, log })
+    const { clusters } = options
+    const streams = (cluster: string): readonly string[] | undefined => {
+      const mirror = clusters.clusters.get(cluster)?.mirror
+      return mirror && streamsOf(mirror)
+    }
+    this.statuses = new MirrorStatuses({
+      client,
+      prefix,
+      streamsOf: streams,
+      clock: this.#clock,
+      log,
+    })
   }
 
   /**

@@ -6,6 +6,7 @@
  * latter fails when etcd was restored from a snapshot: then events before the position in memory are
  * missing, and the work must start again from the restored record.
  */
+import type { MirrorConfig } from '../clusters/cluster-sections.ts'
 import { connectionMaxFor, type KnownHistory } from '../election/known-history.ts'
 import type { Term } from '../election/term.ts'
 import type { EtcdClient, KeyValue } from '../etcd/client.ts'
@@ -16,7 +17,12 @@ import type { StreamState } from './stream-health.ts'
 
 const callTimeoutMs = 5_000
 
-/** Keyed by stream: a namespace, or '' for all of them. */
+/** A stream is a namespace, or '' for all of them. */
+export function streamsOf({ namespaces }: Pick<MirrorConfig, 'namespaces'>): readonly string[] {
+  return namespaces ?? ['']
+}
+
+/** Keyed by stream. */
 export type Positions = Readonly<Record<string, string>>
 
 /** The identity is that of the cluster to which positions and epoch belong. */

@@ -7,7 +7,7 @@ import { clusterOfMirrorKey, mirrorRange } from '../storage/etcd/keys.ts'
 import { decodeRecord, type MirrorRecordContent } from './mirror-record.ts'
 import type { StreamState } from './stream-health.ts'
 
-const readEveryMs = 2_000
+const readEveryMsUsual = 2_000
 const callTimeoutMs = 5_000
 /** Three heartbeats: see cluster-mirror.ts. */
 const silentAfterMs = 30_000
@@ -18,14 +18,14 @@ export type MirrorState = 'Waiting' | StreamState
 
 /** The state of a cluster's mirror, whichever replica runs it. */
 export interface MirrorStatus {
-  /** `Waiting` until a replica has mirrored the cluster. */
+  /** `Waiting` until a replica has reported while this one is running. */
   readonly state: MirrorState
   readonly message: string
   /** How far the stored events lag behind the origin; undefined when unknown. */
   readonly lagMs: number | undefined
   /** When an event was last stored, in milliseconds since 1970. */
   readonly lastEventAtMs: number | undefined
-  /** Whether a list has completed, of at least one namespace if only some are mirrored. */
+  /** Whether a list has completed, of each namespace if only some are mirrored. */
   readonly hasSynced: boolean
   /** The replica that mirrors the cluster. */
   readonly replica: string | undefined
@@ -37,8 +37,11 @@ export interface MirrorStatus {
 export interface MirrorStatusesOptions {
   readonly client: Pick<EtcdClient, 'range'>
   readonly prefix: string
+  /** The streams of the mirror of a cluster; undefined when it is not mirrored. */
+  readonly streamsOf: (cluster: string) => readonly string[] | undefined
   readonly clock: Clock
   readonly log: Log
+  readonly readEveryMs?: number | undefined
 }
 
 interface Seen {
@@ -47,6 +50,10 @@ interface Seen {
   readonly content: (MirrorRecordContent & { readonly replica: string }) | undefined
   /** When this replica first saw this revision, by its clock. */
   readonly at: number
+  /** For how long this replica has seen no later revision, without the time of failed reads. */
+  readonly silentMs: number
+  /** Whether it was written while this replica is running, and not some time before. */
+  readonly isNews: boolean
 }
 
 const waiting: MirrorStatus = {
@@ -63,29 +70,48 @@ const waiting: MirrorStatus = {
 /** Polls the records of all mirrors; every replica runs one. */
 export class MirrorStatuses {
   readonly #options: MirrorStatusesOptions
+  readonly #readEveryMs: number
   #seen: ReadonlyMap<string, Seen> = new Map()
+  /** When the last read succeeded. */
+  #readAt: number | undefined
 
   constructor(options: MirrorStatusesOptions) {
     this.#options = options
+    this.#readEveryMs = options.readEveryMs ?? readEveryMsUsual
   }
 
   get(cluster: string): MirrorStatus {
+    const { clock, streamsOf } = this.#options
+    if (this.#readAt === undefined) return { ...waiting, message: 'etcd has not been read yet' }
     const seen = this.#seen.get(cluster)
     if (seen?.content === undefined) return waiting
-    const { lagMs, positions, ...recorded } = seen.content
-    const content = { ...recorded, hasSynced: Object.keys(positions).length > 0 }
-    const silentMs = this.#options.clock.now() - seen.at
-    if (silentMs < silentAfterMs) return { ...waiting, ...content, lagMs: lagMs + silentMs }
-    const seconds = Math.floor(silentMs / 1000)
-    const message = `no replica has reported for ${seconds} s`
-    return { ...waiting, ...content, state: 'Stalled', message, lagMs: lagMs + silentMs }
+    const { positions, ...recorded } = seen.content
+    const hasSynced = streamsOf(cluster)?.every((stream) => Object.hasOwn(positions, stream))
+    const status = { ...waiting, ...recorded, hasSynced: hasSynced ?? false }
+    const now = clock.now()
+    const lagMs = recorded.lagMs + now - seen.at
+    if (seen.silentMs >= silentAfterMs) {
+      const message = `no replica has reported for ${seconds(seen.silentMs)} s`
+      return { ...status, state: 'Stalled', message, lagMs }
+    }
+    if (!seen.isNews) {
+      const message = 'no replica has reported since this one started'
+      return { ...status, state: 'Waiting', message, lagMs: undefined }
+    }
+    const unreadMs = now - this.#readAt
+    if (unreadMs >= silentAfterMs) {
+      const message = `this replica has not been able to read etcd for ${seconds(unreadMs)} s`
+      return { ...status, message, lagMs }
+    }
+    // Reports are seconds apart: the time since the last one is not a lag.
+    return recorded.state === 'Following' ? status : { ...status, lagMs }
   }
 
   /** Reads until aborted. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#read(signal)
-      await pause(readEveryMs, signal)
+      await pause(this.#readEveryMs, signal)
     }
   }
 
@@ -96,17 +122,27 @@ export class MirrorStatuses {
       const { kvs } = await client.range(range, { signal, timeoutMs: callTimeoutMs })
       const at = clock.now()
       const before = this.#seen
+      const isNews = this.#readAt !== undefined
+      // Any longer, and reads have failed in between.
+      const passedMs = Math.min(at - (this.#readAt ?? at), this.#readEveryMs + callTimeoutMs)
       this.#seen = new Map(
         kvs.map(({ key, value, modRevision }) => {
           const cluster = clusterOfMirrorKey(prefix, key)
           const known = before.get(cluster)
-          const isNew = known?.modRevision !== modRevision
-          return [cluster, isNew ? { modRevision, content: decodeRecord(value), at } : known]
+          if (known?.modRevision === modRevision) {
+            return [cluster, { ...known, silentMs: known.silentMs + passedMs }]
+          }
+          return [cluster, { modRevision, content: decodeRecord(value), at, silentMs: 0, isNews }]
         }),
       )
+      this.#readAt = at
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error
       if (!signal.aborted) log.v(2, 'Could not read the mirror records; will retry', { err: error })
     }
   }
+}
+
+function seconds(ms: number): number {
+  return Math.floor(ms / 1000)
 }

@@ -10,10 +10,13 @@ export type StreamState = 'Syncing' | 'Following' | 'Stalled'
 /** Whether a stream follows its origin, how far it lags, and why. */
 export class StreamHealth {
   readonly #clock: Clock
+  /** Whether the origin has accepted the watch. */
   #isLive = false
-  /** Whether the origin has accepted a watch since the start. */
   #hasBeenLive = false
-  /** When the stream stopped following the origin, while it is not live. */
+  /** Whether the watch has delivered what the origin had when it began. */
+  #isCaughtUp = false
+  #hasCaughtUp = false
+  /** When the stream stopped following the origin, while it has not caught up. */
   #behindSince: number
   #originFailure: OriginError | undefined
   #storageFailure: StorageError | undefined
@@ -27,6 +30,10 @@ export class StreamHealth {
     return this.#isLive
   }
 
+  get isCaughtUp(): boolean {
+    return this.#isCaughtUp
+  }
+
   /** Whether becoming live would be the first time, or the first time after a failure. */
   get isNews(): boolean {
     return !this.#hasBeenLive || this.#originFailure !== undefined
@@ -38,9 +45,15 @@ export class StreamHealth {
     this.#originFailure = undefined
   }
 
+  caughtUp(): void {
+    this.#isCaughtUp = true
+    this.#hasCaughtUp = true
+  }
+
   ended(): void {
-    if (this.#isLive) this.#behindSince = this.#clock.now()
+    if (this.#isCaughtUp) this.#behindSince = this.#clock.now()
     this.#isLive = false
+    this.#isCaughtUp = false
   }
 
   /** A version that is too old is not a failure: the origin is listed again. */
@@ -60,7 +73,7 @@ export class StreamHealth {
    */
   lagMs(oldestAt: number | undefined): number {
     const now = this.#clock.now()
-    const since = this.#isLive ? now : this.#behindSince
+    const since = this.#isCaughtUp ? now : this.#behindSince
     return Math.max(0, now - Math.min(since, oldestAt ?? now))
   }
 
@@ -69,7 +82,9 @@ export class StreamHealth {
     const isLate = this.lagMs(oldestAt) > stalledAfterMs
     const isRefused = this.#originFailure?.kind === 'refused'
     if (isRefused || (isLate && this.message !== '')) return 'Stalled'
-    return isListing || !this.#hasBeenLive ? 'Syncing' : 'Following'
+    // Between two watches a stream that had caught up is behind for a moment only.
+    const isBehind = !this.#hasCaughtUp || (isLate && !this.#isCaughtUp)
+    return isListing || isBehind ? 'Syncing' : 'Following'
   }
 
   /** Why the stream lags; empty when unknown. */

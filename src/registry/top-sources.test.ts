@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { StoredEvent } from '../storage/storage.ts'
-import { EVERY_CLUSTER, TopSources } from './top-sources.ts'
+import { EVERY_CLUSTER, isCopiedLate, TopSources } from './top-sources.ts'
 
 interface Written {
   readonly cluster?: string
@@ -119,4 +119,15 @@ test('gives a cluster beyond the first 64 its own rates once there is space', ()
   // The first ones have stopped. Only the late one writes, again and again.
   for (; clock.ms < 10 * 60_000; clock.ms += 1_000) late()
   assert.equal(sources.top('reason', 'late')[0]?.value, 'Started')
+})
+
+test('what a mirror copies more than a minute late does not happen now', () => {
+  const writtenAtMs = Date.UTC(2026, 10, 17)
+  const copied = (lastSeenMs: number) =>
+    isCopiedLate({ fields: { lastSeenMs } as StoredEvent['fields'], writtenAtMs })
+  assert.equal(copied(writtenAtMs - 3_600_000), true)
+  assert.equal(copied(writtenAtMs - 59_000), false)
+  assert.equal(copied(writtenAtMs + 5_000), false)
+  // Without a time it may have happened now.
+  assert.equal(copied(0), false)
 })

@@ -121,6 +121,18 @@ export class TopSources {
   }
 }
 
+/** A mirror that follows its origin is not this late. */
+const LATE_MS = 60_000
+
+/**
+ * Whether a mirror copied the event so late that nothing happens now: a first copy, or what was missed
+ * during an outage, is not a flood.
+ */
+export function isCopiedLate(stored: Pick<StoredEvent, 'fields' | 'writtenAtMs'>): boolean {
+  const { lastSeenMs } = stored.fields
+  return lastSeenMs > 0 && stored.writtenAtMs - lastSeenMs > LATE_MS
+}
+
 /** The 256 highest. Sorts only the numbers first, since there may be 16,000 names. */
 function highest(sums: ReadonlyMap<string, number>): readonly HeavyHitter[] {
   const lowest = Float64Array.from(sums.values()).sort().at(-ENTRIES_MAX) ?? 0

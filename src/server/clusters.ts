@@ -12,7 +12,7 @@ import type { WatchedMirrors } from './metrics/mirrors.ts'
 /** Where `kubectl get clusters` finds clusters: the flags, the clusters file, and the events. */
 export function clusterSources(
   { clusterName }: Pick<Options, 'clusterName'>,
-  storage: Pick<CachedStorage, 'clusters'>,
+  storage: Pick<CachedStorage, 'eventsByCluster' | 'oldest' | 'newest'>,
   file: {
     readonly clusters: Pick<ClustersFile, 'clusters'> | undefined
     readonly mirrors: Pick<MirrorsOfFile, 'statusOf'> | undefined
@@ -20,13 +20,17 @@ export function clusterSources(
 ): ClusterSources {
   return {
     named: () => [clusterName, ...(file.clusters?.clusters.keys() ?? [])],
-    activities: () => storage.clusters.read(),
+    events: () => storage.eventsByCluster(),
+    oldestIn: (cluster, lane) => storage.oldest.in({ cluster, namespace: undefined }, lane),
+    newestIn: (cluster, lane) => storage.newest.in({ cluster, namespace: undefined }, lane),
     mirrorStatus: (cluster) => file.mirrors?.statusOf(cluster),
   }
 }
 
 /** Mirrors that a list of all clusters warns of at most. */
 const WARNINGS_MAX = 5
+/** A mirror that catches up is late after this. */
+const LATE_MS = 30_000
 
 export class MirrorsOfFile implements MirroredClusters, WatchedMirrors {
   readonly #clusters: Pick<ClustersFile, 'clusters'>
@@ -82,12 +86,14 @@ export class MirrorsOfFile implements MirroredClusters, WatchedMirrors {
 function warningOf(cluster: string, status: MirrorStatus | undefined): string | undefined {
   if (status === undefined || status.state === 'Following') return undefined
   const { state, hasSynced, lagMs } = status
-  // A quiet cluster is listed again every few minutes, and its events are here meanwhile.
-  if (state === 'Syncing' && hasSynced) return undefined
+  // A quiet cluster is listed again every few minutes, and a replica that has just started waits for
+  // the next report: the events are here meanwhile.
+  const isLate = state === 'Stalled' || (lagMs ?? 0) > LATE_MS
+  if (hasSynced && !isLate) return undefined
   const lag = lagMs === undefined ? '' : `, ${Math.round(lagMs / 1000)} s behind`
   const what = {
     Waiting: 'has not started',
-    Syncing: 'is reading all events of the cluster',
+    Syncing: hasSynced ? 'is catching up' : 'is reading all events of the cluster',
     Stalled: 'is stalled',
   }[state]
   return `the mirror of cluster ${cluster} ${what}${lag}; recent events may be missing`

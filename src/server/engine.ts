@@ -10,7 +10,7 @@ import { RunQueue } from '../lib/run-queue.ts'
 import type { MirrorManager } from '../mirror/mirror-manager.ts'
 import type { Options } from '../options/options.ts'
 import type { WriteAdmission } from '../registry/admission/write-admission.ts'
-import { TopSources } from '../registry/top-sources.ts'
+import { isCopiedLate, TopSources } from '../registry/top-sources.ts'
 import { ConnectionHistory } from '../retention/connection-history.ts'
 import { type Lifetime, RetentionPolicy } from '../retention/policy.ts'
 import type { PolicySource } from '../retention/policy-file.ts'
@@ -182,7 +182,10 @@ export class Engine {
         retention.forget()
         mirrors?.forget()
       },
-      onWritten: (stored, atMs) => this.sources.changed(stored, atMs),
+      onWritten: (stored, atMs) => {
+        const isMirrored = clusters?.clusters.get(stored.key.cluster)?.mirror !== undefined
+        if (!isMirrored || !isCopiedLate(stored)) this.sources.changed(stored, atMs)
+      },
       onConsistentRead: consistentReadObserver(this.#registry, this.#options.eventsGroup),
     })
     const writers = writersTo(written, (key) => cached.known(key))

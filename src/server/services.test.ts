@@ -28,7 +28,12 @@ installer.installEvents({
   writes: {} as EventWrites,
   sources: new TopSources(),
   namespaces: {} as ReadStorage,
-  clusters: { named: () => [], activities: async () => [] },
+  clusters: {
+    named: () => [],
+    events: () => [],
+    oldestIn: () => undefined,
+    newestIn: () => undefined,
+  },
   decide: async () => undefined,
   version: () => beginning,
   summaries: {} as EventSummaries,

@@ -1,5 +1,5 @@
 import type { CachedStorage } from '../cache/cached-storage.ts'
-import type { OldestTimes } from '../cache/read/oldest-times.ts'
+import type { SeenTimes } from '../cache/read/seen-times.ts'
 import { TopSlots } from '../cache/read/top-slots.ts'
 import type {
   WindowList,
@@ -18,7 +18,7 @@ import { throwIfAborted } from '../storage/aborted-read.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { StoredSize } from '../storage/stored-sizes.ts'
 
-type Memory = Pick<CachedStorage, 'sizes'> & { readonly oldest: Pick<OldestTimes, 'in'> }
+type Memory = Pick<CachedStorage, 'sizes'> & { readonly oldest: Pick<SeenTimes, 'in'> }
 type RetentionState = Pick<Retention, 'policy' | 'totals'>
 
 /** A policy may have thousands of rules and names; a window shows this many, and this much of each. */

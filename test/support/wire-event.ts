@@ -31,7 +31,7 @@ export interface WatchFrame {
   readonly object: WireEvent & { readonly code?: number; readonly message?: string }
 }
 
-interface EventFields {
+export interface EventFields {
   readonly labels?: Readonly<Record<string, string>>
   readonly [field: string]: unknown
 }

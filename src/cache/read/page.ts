@@ -3,6 +3,7 @@ import { throwIfAborted } from '../../storage/aborted-read.ts'
 import type {
   EventPage,
   EventScope,
+  EventSelector,
   ListOptions,
   ListOrder,
   StoredEvent,
@@ -81,16 +82,31 @@ async function find(memory: EventMemory, state: State, query: OrderedQuery): Pro
   return { ...found, remaining: remainingOf(memory, state, { ...query, ...found, source }) }
 }
 
-/** When the oldest event of a scope was last seen; undefined when there are none. */
-export async function oldestTime(
+interface EndQuery extends Pick<PageQuery, 'scope' | 'lane'> {
+  readonly order: 'oldest' | 'newest'
+  /** Ignores events that were last seen then or later. */
+  readonly untilMs?: number | undefined
+}
+
+/** When the first event in this order was last seen; undefined when there are none. */
+export async function endTime(
   memory: EventMemory,
-  scope: EventScope,
-  lane: Lane,
+  { untilMs, ...query }: EndQuery,
 ): Promise<number | undefined> {
   const { signal } = new AbortController()
-  const query = { scope, order: 'oldest', limit: 1, isOnlyPage: true, signal, lane } as const
-  const { items } = await readPage(memory, memory.peek(), query)
+  const selector = untilMs === undefined ? undefined : seenBefore(untilMs)
+  const { items } = await readPage(memory, memory.peek(), {
+    ...query,
+    ...{ selector, signal, limit: 1, isOnlyPage: true },
+  })
   return items[0]?.fields.lastSeenMs
+}
+
+function seenBefore(untilMs: number): EventSelector {
+  return {
+    matches: ({ fields }) => fields.lastSeenMs < untilMs,
+    requires: { untilMs, isAll: true },
+  }
 }
 
 /** Undefined when it is not known without a search. */

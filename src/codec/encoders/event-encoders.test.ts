@@ -82,7 +82,7 @@ const partialObject = {
   apiVersion: 'meta.k8s.io/v1',
   metadata: { resourceVersion, ...metadata },
 }
-const cells = ['59m', 'Normal', 'Scheduled', 'pod/web-0', '', '', fields.note.trim(), '59m', 1, 'a']
+const cells = ['59m', 'Normal', 'Scheduled', 'pod/web-0', '', '', 1, fields.note.trim(), '59m', 'a']
 
 describe('EventEncoders: an event as JSON', () => {
   it('an event is one line of JSON: kind, version and the stored members', () => {
@@ -252,7 +252,7 @@ describe('EventEncoders: YAML', () => {
     const text = list(encoder, { resourceVersion: '5' }, [[event]])
     assert.match(text, /^apiVersion: meta.k8s.io\/v1\ncolumnDefinitions:\n- description: /)
     assert.match(text, /\nrows:\n- cells:\n {2}- <unknown>\n {2}- Normal\n/)
-    assert.match(text, /\n {2}- 1\n {2}- a\n {2}object: null\n$/)
+    assert.match(text, /\n {2}- <unknown>\n {2}- a\n {2}object: null\n$/)
   })
 })
 

@@ -39,8 +39,8 @@ export const clusterView: EventView = objectView({
   columns: [
     nameColumn,
     { ...column('Events', 0, 'Number of stored events.'), type: 'integer', format: 'int64' },
-    column('Oldest', 0, 'Time since the oldest event was written.'),
-    column('Last Event', 0, 'Time since the last event was written.'),
+    column('Oldest', 0, 'Time since the oldest event was last seen.'),
+    column('Last Event', 0, 'Time since the newest event was last seen.'),
     column('Mirror', 0, 'State of the mirror; empty for a cluster that is not mirrored.'),
     column('Lag', 0, 'How far the mirror is behind the origin.'),
     column('Message', 0, 'What the mirror does, or why it stalls.'),

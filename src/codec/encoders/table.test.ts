@@ -79,11 +79,18 @@ describe('eventCells', () => {
       'pod/web-0',
       'spec.containers{app}',
       'example.com/scheduler, scheduler-0',
+      3,
       'Successfully assigned web-0 to node-1',
       '60m',
-      3,
       'full',
     ])
+  })
+
+  it('the columns that are not only for wide output have the count, and end with the message', () => {
+    assert.deepEqual(
+      eventColumns.filter(({ priority }) => priority === 0).map(({ name }) => name),
+      ['Last Seen', 'Type', 'Reason', 'Object', 'Count', 'Message'],
+    )
   })
 
   it('an event that happened once has equal first and last times', () => {
@@ -115,7 +122,7 @@ describe('eventCells', () => {
 
   it('an empty event has all cells', () => {
     const blank = eventCells({ metadata: {}, eventTime: null, regarding: {} }, now)
-    assert.deepEqual(blank, ['<unknown>', '', '', '', '', '', '', '<unknown>', 1, ''])
+    assert.deepEqual(blank, ['<unknown>', '', '', '', '', '', 1, '', '<unknown>', ''])
   })
 
   it('an object without a name is printed as its kind, a source without an instance as its controller', () => {

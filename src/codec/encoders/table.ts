@@ -15,7 +15,11 @@ export interface ColumnDefinition {
   readonly priority: number
 }
 
-/** Count is declared as a string but is a number, as in Kubernetes. */
+/**
+ * Count is declared as a string but is a number, as in Kubernetes. There it is shown only in wide
+ * output, after the message; here always, and before the message: kubectl does not pad the last
+ * column, so that one long message does not widen all lines.
+ */
 export const eventColumns: readonly ColumnDefinition[] = [
   column('Last Seen', 0, 'Time since the event was last observed.'),
   column('Type', 0, 'Type of the event: Normal, Warning, or a newer type.'),
@@ -23,9 +27,9 @@ export const eventColumns: readonly ColumnDefinition[] = [
   column('Object', 0, 'Kind and name of the object that the event is about.'),
   column('Subobject', 1, 'Part of that object, as a field path.'),
   column('Source', 1, 'Controller that reported the event, and its instance.'),
+  column('Count', 0, 'Number of times the event was observed.'),
   column('Message', 0, 'Human-readable description of what happened.'),
   column('First Seen', 1, 'Time since the event was first observed.'),
-  column('Count', 1, 'Number of times the event was observed.'),
   { ...column('Name', 1, 'Name of the event.'), format: 'name' },
 ]
 
@@ -54,9 +58,9 @@ export function eventCells(event: JsonObject, nowMs: number): readonly TableCell
     name === '' ? kind : `${kind}/${name}`,
     textOf(regarding, 'fieldPath'),
     sourceOf(event),
+    isObject(series) ? countOf(series, 'count') : countOf(event, 'deprecatedCount') || 1,
     trimmed(textOf(event, 'note')),
     firstSeen,
-    isObject(series) ? countOf(series, 'count') : countOf(event, 'deprecatedCount') || 1,
     textOf(structOf(event, 'metadata'), 'name'),
   ]
 }

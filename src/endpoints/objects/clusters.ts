@@ -8,7 +8,7 @@ import { ALL_CLUSTERS, type Attributes } from '../../gate/attributes.ts'
 import type { Decision } from '../../gate/decisions.ts'
 import type { Caller } from '../../gate/gate.ts'
 import { accountOf, type User } from '../../gate/user.ts'
-import { laneOf } from '../../lib/run-queue.ts'
+import { type Lane, laneOf } from '../../lib/run-queue.ts'
 import { SharedSelectors } from '../../registry/read/event-selector.ts'
 import { notFound, resourceNames } from '../../registry/storage-errors.ts'
 import { uidOf } from '../../storage/namespace-form.ts'
@@ -58,8 +58,12 @@ export function clusters(options: ClustersOptions): ReadOnlyResource {
   const runCache = new EncodedRunCache()
   const selectors = new SharedSelectors()
   const objects = new ClusterObjects(options.version)
-  const visible = async (caller: Caller, cluster: string): Promise<readonly StoredEvent[]> => {
-    const all = inReach(caller, cluster, await options.statuses.list())
+  const visible = async (
+    caller: Caller,
+    cluster: string,
+    lane: Lane,
+  ): Promise<readonly StoredEvent[]> => {
+    const all = inReach(caller, cluster, await options.statuses.list(lane))
     const shown = await visibleTo(caller.user, all, options)
     return shown.map((status) => objects.object(status))
   }
@@ -67,7 +71,7 @@ export function clusters(options: ClustersOptions): ReadOnlyResource {
     ...CLUSTERS,
     get: async (request, { cluster, place: { name } }, caller) => {
       const encoder = encoders.response(negotiateObject(request))
-      const status = await options.statuses.get(name)
+      const status = await options.statuses.get(name, laneOf(request))
       const found = status === undefined ? [] : inReach(caller, cluster, [status])
       const [shown] = await visibleTo(caller.user, found, options)
       if (shown === undefined) throw notFound(names, name)
@@ -78,18 +82,20 @@ export function clusters(options: ClustersOptions): ReadOnlyResource {
       const { selector, after } = listPlan(target)
       // All clusters are in the first page, so this server issued no token.
       if (after !== undefined) throw badRequest('a list of clusters has no further pages')
-      const items = (await visible(caller, target.cluster)).filter(
+      const lane = laneOf(request)
+      const items = (await visible(caller, target.cluster, lane)).filter(
         (one) => selector?.matches(one) ?? true,
       )
       const listing = computedListing(options.version(), items, encoder)
       return listResponse(encoder, listing, {
         ...{ runCache, warning: undefined },
-        ...{ lane: laneOf(request), signal: request.signal },
+        ...{ lane, signal: request.signal },
       })
     },
     watch: async (request, target, caller) => {
       const encoder = encoders.watch(negotiateWatch(request))
       const { cluster } = target
+      const lane = laneOf(request)
       const plan = watchPlan(target, {
         watchMsMax: options.watchMsMax,
         selectors,
@@ -98,7 +104,7 @@ export function clusters(options: ClustersOptions): ReadOnlyResource {
       const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
       const body = polledFrames({
         plan,
-        read: () => visible(caller, cluster),
+        read: () => visible(caller, cluster, lane),
         version: options.version,
         writer: new WatchFrameWriter(encoder, plan.selector),
         pollMs: options.pollMs ?? pollMsUsual,
@@ -181,14 +187,14 @@ class ClusterObjects {
 /** Versions change with each read if there are more clusters than this. */
 const CLUSTERS_KNOWN_MAX = 10_000
 
-function bodyOf({ name, events, oldestMs, lastEventMs, mirror }: ClusterStatus): Buffer {
+function bodyOf({ name, events, oldestMs, newestMs, mirror }: ClusterStatus): Buffer {
   return Buffer.from(
     JSON.stringify({
       metadata: { name, uid: uidOf(`clusters/${name}`) },
       status: {
         events,
         oldestEventTime: timeOf(oldestMs),
-        lastEventTime: timeOf(lastEventMs),
+        lastEventTime: timeOf(newestMs),
         mirror: mirror && {
           state: mirror.state,
           lagSeconds: mirror.lagMs === undefined ? undefined : Math.round(mirror.lagMs / 1000),

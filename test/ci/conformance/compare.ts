@@ -1,9 +1,9 @@
 import { parse as parseYaml } from 'yaml'
 import { isObject, type Json, memberOf } from '../../../src/lib/json.ts'
 import { protobufTree } from '../../support/protobuf-tree.ts'
-import { inCallerNames, withAllowedTypes } from './caller-fields.ts'
 import type { Answer } from './client.ts'
 import { namespaceIn, normalText, normalTree, type Place } from './normal-form.ts'
+import { inOurForm } from './our-form.ts'
 import {
   type Expected,
   type Promised,
@@ -120,8 +120,8 @@ function wrongTree(
   wanted: Json,
 ): readonly string[] {
   if (got === undefined) return ['not the document it says it is']
-  const renamed = step.path.startsWith('/apis/') ? inCallerNames(withAllowedTypes(wanted)) : wanted
-  return treeDifferences(normalTree(got, place), renamed)
+  const isCore = !step.path.startsWith('/apis/')
+  return treeDifferences(normalTree(got, place), inOurForm(wanted, isCore))
 }
 
 function wrongFrames(comparison: Comparison, wanted: readonly Json[]): readonly string[] {

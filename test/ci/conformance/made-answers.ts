@@ -1,8 +1,8 @@
 /** Responses made from the expected ones, for tests of the comparison, which need no server. */
 import { isObject, type Json, type JsonObject } from '../../../src/lib/json.ts'
-import { inCallerNames, withAllowedTypes } from './caller-fields.ts'
 import type { Answer } from './client.ts'
 import type { Place } from './normal-form.ts'
+import { inOurForm } from './our-form.ts'
 import { type Promised, type Step, USUAL_HEADERS } from './recording.ts'
 
 export const PLACE: Place = { namespace: 'somewhere-k3x9' }
@@ -19,16 +19,17 @@ const CHOSEN: Readonly<Record<string, string>> = {
   '<ns>': PLACE.namespace,
 }
 
-/** A response to a step that a correct server might send. */
-export function rightAnswer(step: Step): Answer {
+/** A response to a step that a correct server might send: ours, unless `inForm` says otherwise. */
+export function rightAnswer(step: Step, inForm: typeof inOurForm = inOurForm): Answer {
   const expected = step.ours?.answer ?? step.answer
+  const isCore = !step.path.startsWith('/apis/')
   const headers = Object.fromEntries(
     Object.entries({ ...USUAL_HEADERS, ...expected.headers }).filter(([, value]) => value !== null),
   ) as Record<string, string>
   return {
     status: expected.status,
     headers,
-    body: Buffer.from(rightBody(step, expected)),
+    body: Buffer.from(rightBody(expected, (tree) => inForm(tree, isCore))),
     ended: expected.ends ?? true,
   }
 }
@@ -38,19 +39,17 @@ export function withBody(answer: Answer, body: string): Answer {
   return { ...answer, body: Buffer.from(body) }
 }
 
-function rightBody(step: Step, expected: Promised): string | Buffer {
-  const named = (tree: Json): Json =>
-    step.path.startsWith('/apis/') ? inCallerNames(withAllowedTypes(tree)) : tree
+function rightBody(expected: Promised, inForm: (tree: Json) => Json): string | Buffer {
   if (expected.base64 !== undefined) return Buffer.from(expected.base64, 'base64')
   if (expected.frames !== undefined) {
-    return chosen(expected.frames.map((frame) => `${JSON.stringify(named(frame))}\n`).join(''))
+    return chosen(expected.frames.map((frame) => `${JSON.stringify(inForm(frame))}\n`).join(''))
   }
   if (expected.matches !== undefined) return textLike(expected.matches)
   if (expected.text !== undefined) return chosen(expected.text)
   const tree = expected.json ?? expected.yaml ?? withMessage(expected)
   const layout = expected.layout === 'pretty' ? 2 : undefined
   return chosen(
-    `${JSON.stringify(named(tree), undefined, layout)}${layout === undefined ? '\n' : ''}`,
+    `${JSON.stringify(inForm(tree), undefined, layout)}${layout === undefined ? '\n' : ''}`,
   )
 }
 

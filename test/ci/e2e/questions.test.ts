@@ -160,7 +160,7 @@ for (const version of [OLDEST, RECORDED_WITH]) {
           )
         }
         await running.printed(before.length + 2)
-        const after = [...before, ['Warning', 'Tested', 'pod/pod-0', note]]
+        const after = [...before, ['Warning', 'Tested', 'pod/pod-0', '1', note]]
         assert.deepEqual(rowsOf(running.output), after)
       })
     }
@@ -250,12 +250,20 @@ function queryOf(command: string): PlainQuery {
 /** The cells that a command prints for these events, without ages. */
 function rowsFor(command: string, events: readonly PlainEvent[]): string[][] {
   const [, limit] = /[ ,]limit=(\d+)/.exec(command) ?? []
-  return events.slice(0, limit === undefined ? undefined : Number(limit)).map(({ key, tree }) => {
-    const regarding = treeOf(tree, 'regarding')
-    const object = `${textOf(regarding, 'kind').toLowerCase()}/${textOf(regarding, 'name')}`
-    const cells = [textOf(tree, 'type'), textOf(tree, 'reason'), object, textOf(tree, 'note')]
-    return command.includes(' -A') ? [key.namespace, ...cells] : cells
-  })
+  return events
+    .slice(0, limit === undefined ? undefined : Number(limit))
+    .map(({ key, tree, occurrences }) => {
+      const regarding = treeOf(tree, 'regarding')
+      const object = `${textOf(regarding, 'kind').toLowerCase()}/${textOf(regarding, 'name')}`
+      const cells = [
+        textOf(tree, 'type'),
+        textOf(tree, 'reason'),
+        object,
+        String(occurrences),
+        textOf(tree, 'note'),
+      ]
+      return command.includes(' -A') ? [key.namespace, ...cells] : cells
+    })
 }
 
 /** The cells of the printed rows, without the header and the ages. */

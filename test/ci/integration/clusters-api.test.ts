@@ -12,7 +12,7 @@ import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { type EventApiUnderTest, withEventApi } from '../../support/event-api.ts'
 import { eventually } from '../../support/eventually.ts'
 import { Watched } from '../../support/watched.ts'
-import { makeEvent } from '../../support/wire-event.ts'
+import { type EventFields, makeEvent } from '../../support/wire-event.ts'
 
 const path = '/apis/tidings.dev/v1alpha1/clusters'
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json'
@@ -30,8 +30,8 @@ describe('clusters', () => {
     },
   })
 
-  const write = async (cluster: string, name: string): Promise<void> => {
-    const { kind: _kind, apiVersion: _version, metadata, ...rest } = makeEvent('n', name)
+  const write = async (cluster: string, name: string, fields: EventFields = {}): Promise<void> => {
+    const { kind: _kind, apiVersion: _version, metadata, ...rest } = makeEvent('n', name, fields)
     const body = Buffer.from(JSON.stringify({ metadata, ...rest }))
     await api.storage.create({ cluster, namespace: 'n', name }, body)
   }
@@ -46,7 +46,11 @@ describe('clusters', () => {
       clusters({
         statuses: clusterStatuses({
           named: () => ['local', 'configured'],
-          activities: () => api.storage.clusters.read(),
+          events: () => api.storage.eventsByCluster(),
+          oldestIn: (cluster, lane) =>
+            api.storage.oldest.in({ cluster, namespace: undefined }, lane),
+          newestIn: (cluster, lane) =>
+            api.storage.newest.in({ cluster, namespace: undefined }, lane),
           mirrorStatus: (cluster) => (cluster === 'configured' ? mirror : undefined),
         }),
         eventsGroup: 'events.k8s.io',
@@ -87,9 +91,30 @@ describe('clusters', () => {
       events: 0,
       mirror: { state: 'Stalled', lagSeconds: 90, message: 'no route to host' },
     })
-    const { oldestEventTime, lastEventTime } = list.items[0].status
-    assert.ok(Date.parse(oldestEventTime) <= Date.parse(lastEventTime))
-    assert.ok(Math.abs(Date.now() - Date.parse(lastEventTime)) < 60_000)
+  })
+
+  test('the times of a cluster are when its oldest and its newest event were last seen', async () => {
+    const seen = (hour: number, year = 2026): EventFields => ({
+      eventTime: `${year}-01-02T0${hour}:00:00.000000Z`,
+    })
+    await write('timed', 'newest', seen(6))
+    await write('timed', 'oldest', seen(4))
+    await write('timed', 'of-a-wrong-clock', seen(5, 2300))
+    await api.call({ cluster: 'timed', at: 'n' })
+    const { status } = await read(['timed'], { path: `${path}/timed` })
+    assert.deepEqual(status, {
+      events: 3,
+      oldestEventTime: '2026-01-02T04:00:00Z',
+      lastEventTime: '2026-01-02T06:00:00Z',
+    })
+    const windows = await api.call({
+      cluster: 'timed',
+      at: '',
+      path: '/apis/tidings.dev/v1alpha1/retentionwindows',
+    })
+    const [window] = windows.json.items
+    assert.equal(window.metadata.name, 'timed')
+    assert.equal(Date.parse(window.oldestTime), Date.parse(status.oldestEventTime))
   })
 
   test('a table has the columns that kubectl prints', async () => {
@@ -100,7 +125,7 @@ describe('clusters', () => {
       ['NAME', 'EVENTS', 'OLDEST', 'LAST EVENT', 'MIRROR', 'LAG', 'MESSAGE'],
     )
     assert.deepEqual(table.rows[2].cells, ['configured', 0, '', '', 'Following', '0s', ''])
-    assert.match(table.rows[0].cells.slice(1, 4).join(' '), /^2 \d+s \d+s$/)
+    assert.match(table.rows[0].cells.slice(1, 4).join(' '), /^2 \d+d \d+d$/)
   })
 
   test('a user sees only the clusters whose events the user may list', async () => {

@@ -1,8 +1,8 @@
 /** Responses reduced to what two servers must have in common. */
 import { parse } from 'yaml'
 import { isObject, type Json, type JsonObject, memberOf, setMember } from '../../../src/lib/json.ts'
-import { inCallerNames, withAllowedTypes } from '../../ci/conformance/caller-fields.ts'
 import { normalText, normalTree, type Place } from '../../ci/conformance/normal-form.ts'
+import { inOurForm } from '../../ci/conformance/our-form.ts'
 import { treeDifferences } from '../../ci/conformance/tree-difference.ts'
 import { protobufTree } from '../../support/protobuf-tree.ts'
 import type { Answer } from './client.ts'
@@ -45,12 +45,12 @@ export function digestOf(step: Step, answer: Answer, place: Circumstances): Dige
 }
 
 /**
- * Names that Kubernetes gives to fields that the caller never sent, and the types it does not list,
- * replaced by ours (`caller-field-names` and `allowed-types-are-named` in docs/reference/compatibility.md).
+ * Names that Kubernetes gives to fields that the caller never sent, the types it does not list, and
+ * the columns of its tables, replaced by ours (`caller-field-names`, `allowed-types-are-named` and
+ * `tables-have-counts` in docs/reference/compatibility.md).
  */
 export function inOurWords(step: Step, digest: Digest): Digest {
-  if (step.group === 'core') return digest
-  return { ...digest, content: inCallerNames(withAllowedTypes(digest.content)) }
+  return { ...digest, content: inOurForm(digest.content, step.group === 'core') }
 }
 
 export function digestDifferences(ours: Digest, theirs: Digest): readonly string[] {

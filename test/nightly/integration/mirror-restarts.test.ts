@@ -66,7 +66,13 @@ describe('mirrors', () => {
     const { results } = second.mirrors.stats().get('c')?.counters ?? assert.fail()
     // The event is seen as soon as etcd has it, and counted when etcd has responded.
     await eventually('the write is counted', () => results.stored === 1, 5_000)
-    assert.deepEqual(results, { 'too-large': 0, invalid: 0, unreadable: 0, stored: 1 })
+    assert.deepEqual(results, {
+      'too-large': 0,
+      invalid: 0,
+      unreadable: 0,
+      truncated: 0,
+      stored: 1,
+    })
   })
 
   test('an origin that was restored gets a new epoch, and its older events replace newer ones', async () => {

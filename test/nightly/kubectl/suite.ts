@@ -69,23 +69,23 @@ export function kubectlSuite(version: string, prefix = ''): void {
       await session.run('kubectl delete event web-0.backoff')
       await Promise.all([table.printed(5), changes.printed(5)])
 
-      const backOff = 'pod/web-0  Back-off restarting failed container'
-      const scheduled = 'pod/web-0  Successfully assigned shop/web-0 to node-1'
+      const backOff = 'pod/web-0  17  Back-off restarting failed container'
+      const scheduled = 'pod/web-0  1  Successfully assigned shop/web-0 to node-1'
       assert.deepEqual(linesOf(table.output), [
-        'LAST SEEN  TYPE  REASON  OBJECT  MESSAGE',
+        'LAST SEEN  TYPE  REASON  OBJECT  COUNT  MESSAGE',
         `<age>  Normal  Scheduled  ${scheduled}`,
         `<age>  Warning  BackOff  ${backOff}`,
         `<age>  Warning  BackOff  ${backOff}`,
         `<age>  Warning  BackOff  ${backOff}`,
       ])
       assert.deepEqual(linesOf(changes.output), [
-        'EVENT  NAMESPACE  LAST SEEN  TYPE  REASON  OBJECT  MESSAGE',
+        'EVENT  NAMESPACE  LAST SEEN  TYPE  REASON  OBJECT  COUNT  MESSAGE',
         `ADDED  shop  <age>  Normal  Scheduled  ${scheduled}`,
         `ADDED  shop  <age>  Warning  BackOff  ${backOff}`,
         `MODIFIED  shop  <age>  Warning  BackOff  ${backOff}`,
         `DELETED  shop  <age>  Warning  BackOff  ${backOff}`,
       ])
-      const ofPod = (line: string): string => line.replace('pod/', 'Pod/')
+      const ofPod = (line: string): string => line.replace(/pod\/(\S+) {2}\d+/, 'Pod/$1')
       const repeated = ofPod(`<age> (x17 over <age>)  Warning  BackOff  ${backOff}`)
       assert.deepEqual(linesOf(events.output), [
         'LAST SEEN  TYPE  REASON  OBJECT  MESSAGE',

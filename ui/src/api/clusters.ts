@@ -4,7 +4,7 @@ import type { ApiClient } from './client.ts'
 export interface ClusterRow {
   readonly name: string
   readonly events: number
-  /** Write times of the oldest and the newest event. */
+  /** When the oldest and the newest event were last seen. */
   readonly oldestMs: number | undefined
   readonly newestMs: number | undefined
   /** Undefined for a cluster that is not mirrored. */

@@ -73,8 +73,8 @@ function Clusters({ rows, nowMs }: ClustersProps): JSX.Element {
               <th scope="col" class="clusters-number">
                 Events
               </th>
-              <th scope="col">Oldest written</th>
-              <th scope="col">Newest written</th>
+              <th scope="col">Oldest</th>
+              <th scope="col">Last event</th>
               <th scope="col">Mirror</th>
             </tr>
           </thead>
@@ -118,8 +118,8 @@ function AllClusters({ rows, nowMs }: ClustersProps): JSX.Element {
       <Cell label="Events" class="clusters-number">
         {countText(total)}
       </Cell>
-      <TimeCell label="Oldest written" ms={least(times('oldestMs'))} nowMs={nowMs} />
-      <TimeCell label="Newest written" ms={most(times('newestMs'))} nowMs={nowMs} />
+      <TimeCell label="Oldest" ms={least(times('oldestMs'))} nowMs={nowMs} />
+      <TimeCell label="Last event" ms={most(times('newestMs'))} nowMs={nowMs} />
       <Cell label="Mirror">–</Cell>
     </tr>
   )
@@ -148,8 +148,8 @@ function Cluster({
       <Cell label="Events" class="clusters-number">
         {countText(events)}
       </Cell>
-      <TimeCell label="Oldest written" ms={oldestMs} nowMs={nowMs} />
-      <TimeCell label="Newest written" ms={newestMs} nowMs={nowMs} />
+      <TimeCell label="Oldest" ms={oldestMs} nowMs={nowMs} />
+      <TimeCell label="Last event" ms={newestMs} nowMs={nowMs} />
       <Cell label="Mirror">
         <Mirror row={row} />
       </Cell>

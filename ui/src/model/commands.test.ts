@@ -16,12 +16,15 @@ test('prints a kubectl command for one namespace or all', () => {
   )
 })
 
-test("appends the cluster's path to the kubeconfig's server", () => {
+test("replaces the path of the kubeconfig's server by that of the cluster", () => {
   const command = kubectlCommand({ cluster: 'eu', namespace: '', selector: '' })
-  assert.match(command, /^kubectl --server "\$\(kubectl config view .*\)"\/clusters\/eu get /)
+  assert.match(
+    command,
+    /^kubectl --server "\$\(kubectl config view .* \| sed .*\)"\/clusters\/eu --tls-server-name ".*" get /,
+  )
   assert.match(
     kubectlCommand({ cluster: "x'\n$(id)", namespace: '', selector: '' }),
-    /\/clusters\/x'\\''%0A%24\(id\)' get/,
+    /\/clusters\/x'\\''%0A%24\(id\)' --tls/,
   )
 })
 

@@ -21,11 +21,24 @@ export function kubectlCommand({ cluster, namespace, selector }: Question): stri
   return words.join(' ')
 }
 
-/** Other clusters are paths below the kubeconfig's server. */
+/**
+ * Other clusters are paths below the server of the kubeconfig, which may be for one of them itself.
+ * kubectl forgets the kubeconfig's `tls-server-name` when `--server` is given.
+ */
 function serverOf(cluster: string): readonly string[] {
   if (cluster === '') return []
-  const server = `"$(kubectl config view --minify -o 'jsonpath={.clusters[0].cluster.server}')"`
-  return ['--server', `${server}${shellWord(`/clusters/${encodeURIComponent(cluster)}`)}`]
+  const server = `"$(${configured('server')} | sed 's,\\(/clusters/[^/]*\\)*/*$,,')"`
+  return [
+    '--server',
+    `${server}${shellWord(`/clusters/${encodeURIComponent(cluster)}`)}`,
+    '--tls-server-name',
+    `"$(${configured('tls-server-name')})"`,
+  ]
+}
+
+/** Prints a field of the current context's cluster. */
+function configured(field: string): string {
+  return `kubectl config view --minify -o 'jsonpath={.clusters[0].cluster.${field}}'`
 }
 
 /** `$( )` strips trailing newlines. Tables are in this order anyway. */

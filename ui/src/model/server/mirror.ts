@@ -21,11 +21,11 @@ export function mirrorText(mirror: Mirror | undefined): MirrorText {
   const lag = lagMs === undefined ? '' : `${humanDuration(lagMs)} behind`
   switch (state) {
     case 'Following':
-      return { icon: 'good', title: state, detail: lag }
+      return { icon: 'good', title: state, detail: lagMs === 0 ? 'up to date' : lag }
     case 'Syncing':
       return { icon: 'busy', title: state, detail: lag || 'copying what the cluster has' }
     case 'Waiting':
-      return { icon: 'waiting', title: state, detail: lag || 'no replica has begun to mirror it' }
+      return { icon: 'waiting', title: state, detail: lag || 'no replica has reported yet' }
     case 'Stalled':
       return { icon: 'bad', title: state, detail: lag || 'its new events do not arrive' }
     default:

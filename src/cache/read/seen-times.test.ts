@@ -4,9 +4,10 @@ import fc from 'fast-check'
 import { aLane } from '../../lib/run-queue.fixture.ts'
 import { allEvents } from '../../storage/event-scope.ts'
 import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
+import type { EventScope } from '../../storage/storage.ts'
 import { madeEvent } from '../memory/made-events.fixture.ts'
 import { defaultMemoryBounds, EventMemory } from '../memory/memory.ts'
-import { OldestTimes } from './oldest-times.ts'
+import { SeenTimes } from './seen-times.ts'
 
 interface Made {
   readonly cluster: string
@@ -33,21 +34,29 @@ const clock = { now: () => 0 }
 const isLoaded = () => true
 const lane = aLane()
 
-test('the oldest time of a scope is the least of its events, and takes no snapshot', async () => {
+test('the times of a scope are the least and the greatest of its events, and take no snapshot', async () => {
   const lists = fc.array(made, { maxLength: 60 })
   await fc.assert(
     fc.asyncProperty(lists, async (events) => {
       const memory = memoryOf(events)
-      const times = new OldestTimes({ memory, clock, isLoaded })
-      const least = (found: readonly Made[]) =>
-        found.length === 0 ? undefined : Math.min(...found.map(({ lastSeenMs }) => lastSeenMs))
-      assert.equal(await times.in(allEvents, lane), least(events))
+      const oldest = new SeenTimes({ memory, clock, isLoaded, order: 'oldest' })
+      const wallTime = () => 500
+      const newest = new SeenTimes({ memory, clock, isLoaded, order: 'newest', wallTime })
+      const check = async (scope: EventScope, found: readonly Made[]): Promise<void> => {
+        const times = found.map(({ lastSeenMs }) => lastSeenMs).sort((one, other) => one - other)
+        assert.equal(await oldest.in(scope, lane), times[0])
+        assert.equal(
+          await newest.in(scope, lane),
+          times.findLast((ms) => ms < 500),
+        )
+      }
+      await check(allEvents, events)
       for (const cluster of ['a', 'b', 'none']) {
         const own = events.filter((event) => event.cluster === cluster)
-        assert.equal(await times.in({ cluster, namespace: undefined }, lane), least(own))
+        await check({ cluster, namespace: undefined }, own)
         for (const namespace of ['shop', 'web', 'none']) {
           const inside = own.filter((event) => event.namespace === namespace)
-          assert.equal(await times.in({ cluster, namespace }, lane), least(inside))
+          await check({ cluster, namespace }, inside)
         }
       }
       assert.equal(memory.statesKept, 0)
@@ -60,7 +69,7 @@ test('nothing is returned while memory is loaded, and a time is a second old at 
   let isReady = false
   const at = { ms: 0, now: () => at.ms }
   const memory = memoryOf([{ cluster: 'a', namespace: 'shop', lastSeenMs: 50 }])
-  const times = new OldestTimes({ memory, clock: at, isLoaded: () => isReady })
+  const times = new SeenTimes({ memory, clock: at, isLoaded: () => isReady, order: 'oldest' })
   assert.equal(await times.in(allEvents, lane), undefined)
   isReady = true
   assert.equal(await times.in(allEvents, lane), 50)
