@@ -11,6 +11,8 @@ export interface Bucket {
   readonly toMs: number
   /** Occurrences keyed by type, or by the field that `by` names. */
   readonly counts: ReadonlyMap<string, number>
+  /** The names whose counts are estimated. */
+  readonly estimated: ReadonlySet<string>
 }
 
 export interface HistogramOptions {
@@ -23,12 +25,18 @@ export interface HistogramOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+interface BucketCount {
+  readonly name?: string
+  readonly occurrences?: number
+  readonly estimated?: boolean
+}
+
 interface HistogramList {
   readonly items?:
     | readonly {
         readonly startTime?: string
         readonly endTime?: string
-        readonly counts?: readonly { readonly name?: string; readonly occurrences?: number }[]
+        readonly counts?: readonly BucketCount[]
       }[]
     | null
 }
@@ -50,6 +58,9 @@ export async function histogram(
     fromMs: timeOf(startTime) ?? 0,
     toMs: timeOf(endTime) ?? 0,
     counts: new Map(counts.map(({ name = '', occurrences = 0 }) => [name, occurrences])),
+    estimated: new Set(
+      counts.filter(({ estimated }) => estimated === true).map(({ name = '' }) => name),
+    ),
   }))
   return { buckets: found, basis }
 }

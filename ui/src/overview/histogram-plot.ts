@@ -62,6 +62,7 @@ function plotOptions(options: PlotOptions): UPlot.Options {
       },
     },
     hooks: {
+      draw: [(plot) => hatchEstimated(plot, bars, colours.surface)],
       setCursor: [
         (plot) => {
           const { left = -1 } = plot.cursor
@@ -76,6 +77,41 @@ function plotOptions(options: PlotOptions): UPlot.Options {
         },
       ],
     },
+  }
+}
+
+/** The distance of the lines of a hatching, in CSS pixels. */
+const HATCH_PX = 5
+
+/** Hatches the bars whose height is estimated. */
+function hatchEstimated(
+  plot: UPlot,
+  { plan, normal, warnings, estimated }: Bars,
+  colour: string,
+): void {
+  const { ctx } = plot
+  const scale = window.devicePixelRatio
+  const floor = plot.valToPos(0, 'y', true)
+  for (const [index, isEstimated] of estimated.entries()) {
+    if (!isEstimated) continue
+    const { fromMs, toMs } = spanOfBars(plan, index, index)
+    const left = plot.valToPos(fromMs, 'x', true)
+    const right = plot.valToPos(toMs, 'x', true)
+    const top = plot.valToPos((normal[index] ?? 0) + (warnings[index] ?? 0), 'y', true)
+    const height = floor - top
+    ctx.save()
+    ctx.beginPath()
+    ctx.rect(left, top, right - left, height)
+    ctx.clip()
+    ctx.strokeStyle = colour
+    ctx.lineWidth = scale
+    ctx.beginPath()
+    for (let x = left - height; x < right; x += HATCH_PX * scale) {
+      ctx.moveTo(x, floor)
+      ctx.lineTo(x + height, top)
+    }
+    ctx.stroke()
+    ctx.restore()
   }
 }
 

@@ -11,7 +11,7 @@ export function HistogramTable({
   readonly bars: Bars
   readonly onZoom: (span: Span) => void
 }): JSX.Element {
-  const { plan, normal, warnings } = bars
+  const { plan, normal, warnings, estimated } = bars
   const rows = normal
     .map((count, index) => ({ index, normal: count, warnings: warnings[index] ?? 0 }))
     .filter((row) => row.normal + row.warnings > 0)
@@ -34,6 +34,7 @@ export function HistogramTable({
                   <button type="button" class="value" onClick={() => onZoom(span)}>
                     {spanText(span)}
                   </button>
+                  {estimated[row.index] === true && ' (estimated)'}
                 </th>
                 <td>{row.warnings}</td>
                 <td>{row.normal}</td>

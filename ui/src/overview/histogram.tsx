@@ -61,9 +61,11 @@ export function Histogram(props: HistogramProps): JSX.Element {
 
 /** The chart's content in words. */
 function readout(bars: Bars, index: number | undefined): string {
-  const { plan, normal, warnings } = bars
+  const { plan, normal, warnings, estimated } = bars
   if (index !== undefined && index >= 0 && index < plan.count) {
-    return `${spanText(spanOfBars(plan, index, index))}: ${counts(warnings[index] ?? 0, normal[index] ?? 0)}`
+    const text = counts(warnings[index] ?? 0, normal[index] ?? 0)
+    const isEstimated = estimated[index] === true
+    return `${spanText(spanOfBars(plan, index, index))}: ${text}${isEstimated ? ' (estimated)' : ''}`
   }
   const total = counts(sumOf(warnings), sumOf(normal))
   return `${spanText(plan)}: ${total}; a bar is ${longDuration(plan.stepMs)}`

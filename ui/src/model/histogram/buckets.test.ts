@@ -52,8 +52,16 @@ test('counts Warnings and all others, or only the selected type', () => {
       ]),
     },
   ]
-  assert.deepEqual(barsOf(plan, buckets, ''), { plan, normal: [2, 4], warnings: [0, 5] })
+  assert.deepEqual(barsOf(plan, buckets, ''), {
+    plan,
+    normal: [2, 4],
+    warnings: [0, 5],
+    estimated: [false, false],
+  })
   assert.deepEqual(barsOf(plan, buckets, 'Warning').normal, [0, 0])
+  const guessed = buckets.map((bucket) => ({ ...bucket, estimated: new Set(['Warning']) }))
+  assert.deepEqual(barsOf(plan, guessed, '').estimated, [false, true])
+  assert.deepEqual(barsOf(plan, guessed, 'Normal').estimated, [false, false])
   assert.deepEqual(barsOf(plan, [], '').warnings, [0, 0])
 })
 

@@ -84,26 +84,31 @@ export interface Bars {
   readonly plan: BucketPlan
   readonly normal: readonly number[]
   readonly warnings: readonly number[]
+  /** Whether some occurrences of a bar are known only to lie between two times. */
+  readonly estimated: readonly boolean[]
+}
+
+export interface CountedBucket {
+  readonly counts: ReadonlyMap<string, number>
+  readonly estimated?: ReadonlySet<string>
 }
 
 /** `type` selects one type; empty for all. */
-export function barsOf(
-  plan: BucketPlan,
-  buckets: readonly { readonly counts: ReadonlyMap<string, number> }[],
-  type: string,
-): Bars {
+export function barsOf(plan: BucketPlan, buckets: readonly CountedBucket[], type: string): Bars {
   const shown = (name: string, count: number): number => (type === '' || type === name ? count : 0)
   const warnings = plan.starts.map(() => 0)
   const normal = plan.starts.map(() => 0)
+  const estimatedBars = plan.starts.map(() => false)
   const partMs = (plan.toMs - plan.fromMs) / plan.parts
-  for (const [index, { counts }] of buckets.entries()) {
+  for (const [index, { counts, estimated }] of buckets.entries()) {
     const bar = barAt(plan, plan.fromMs + index * partMs)
     for (const [name, count] of counts) {
       const bars = name === 'Warning' ? warnings : normal
       bars[bar] = (bars[bar] ?? 0) + shown(name, count)
+      if (estimated?.has(name) === true && shown(name, count) > 0) estimatedBars[bar] = true
     }
   }
-  return { plan, normal, warnings }
+  return { plan, normal, warnings, estimated: estimatedBars }
 }
 
 /** Returns the bar that contains this time. */
