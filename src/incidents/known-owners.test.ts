@@ -256,13 +256,14 @@ describe('KnownOwners', () => {
     const owners = new KnownOwners()
     owners.own('east', 'shop', object('Pod/web-x2k4q'), object('DaemonSet/web'))
     owners.disown('east', 'shop', object('Pod/web-x2k4q'))
-    assert.equal(found(owners, 'Pod/web-x2k4q'), 'DaemonSet/web by event')
+    assert.equal(found(owners, 'Pod/web-x2k4q'), 'DaemonSet/web by owner')
     owners.learn(KEY, event('SuccessfulCreate', 'Job/web', 'Created pod: web-x2k4q'))
     assert.equal(found(owners, 'Pod/web-x2k4q'), 'Job/web by event')
     owners.own('east', 'shop', object('Pod/a-x2k4q'), undefined)
     owners.disown('east', 'shop', object('Pod/a-x2k4q'))
-    assert.equal(found(owners, 'Pod/a-x2k4q'), 'DaemonSet/a by name')
+    assert.equal(found(owners, 'Pod/a-x2k4q'), 'Pod/a-x2k4q by owner')
     owners.disown('east', 'shop', object('Pod/never-seen'))
+    assert.equal(found(owners, 'Pod/never-seen'), 'Pod/never-seen by self')
   })
 
   test('ends when objects own each other', () => {

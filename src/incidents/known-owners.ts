@@ -26,6 +26,8 @@ interface Link {
   /** Undefined when the object is known to have no controller. */
   readonly owner: NamedObject | undefined
   readonly rule: 'event' | 'owner'
+  /** Whether the object exists, by owner references; events do not change its owner then. */
+  readonly isCertain: boolean
 }
 
 export class KnownOwners {
@@ -50,11 +52,12 @@ export class KnownOwners {
     if (form === undefined || namespace !== key.namespace || !isName(name)) return
     const child = form.child(fields.note, name)
     if (child === undefined || !child.startsWith(`${name}-`.slice(0, form.prefixLength))) return
-    const place = keyOf(key.cluster, namespace, form.kind, child)
-    const known = this.#links.get(place)
-    if (known?.rule === 'owner') return
+    const place = keyOf(namespace, form.kind, child)
+    const known = this.#links.get(key.cluster, place)
+    if (known?.isCertain === true) return
     if (known?.owner?.kind === kind && known.owner.name === name) return
-    this.#links.set(ownText(place), { owner: { kind, name: ownText(name) }, rule: 'event' })
+    const owner = { kind, name: ownText(name) }
+    this.#links.set(key.cluster, ownText(place), { owner, rule: 'event', isCertain: false })
   }
 
   /**
@@ -67,15 +70,15 @@ export class KnownOwners {
     object: NamedObject,
     owner: NamedObject | undefined,
   ): void {
-    const place = keyOf(cluster, namespace, object.kind, object.name)
-    const known = this.#links.get(place)
+    const place = keyOf(namespace, object.kind, object.name)
+    const known = this.#links.get(cluster, place)
     // A static pod belongs to its node, which is not a workload.
     const controller = owner?.kind === 'Node' ? undefined : owner
     const isSame =
       known?.owner?.kind === controller?.kind && known?.owner?.name === controller?.name
-    if (known?.rule === 'owner' && isSame) return
+    if (known?.isCertain === true && isSame) return
     const stored = controller && { kind: ownText(controller.kind), name: ownText(controller.name) }
-    this.#links.set(ownText(place), { owner: stored, rule: 'owner' })
+    this.#links.set(cluster, ownText(place), { owner: stored, rule: 'owner', isCertain: true })
   }
 
   /**
@@ -83,11 +86,10 @@ export class KnownOwners {
    * may tell another.
    */
   disown(cluster: string, namespace: string, object: NamedObject): void {
-    const place = keyOf(cluster, namespace, object.kind, object.name)
-    const known = this.#links.get(place)
-    if (known?.rule !== 'owner') return
-    if (known.owner === undefined) this.#links.delete(place)
-    else this.#links.set(ownText(place), { owner: known.owner, rule: 'event' })
+    const place = keyOf(namespace, object.kind, object.name)
+    const known = this.#links.get(cluster, place)
+    if (known === undefined) return
+    this.#links.set(cluster, ownText(place), { ...known, isCertain: false })
   }
 
   /** The workload of the object that an event is about. */
@@ -114,7 +116,7 @@ export class KnownOwners {
   ): { readonly owner: NamedObject | undefined; readonly rule: WorkloadRule } | undefined {
     const { kind, name } = object
     if (kind !== 'Pod' && kind !== 'ReplicaSet' && kind !== 'Job') return undefined
-    const known = this.#links.get(keyOf(cluster, namespace, kind, name))
+    const known = this.#links.get(cluster, keyOf(namespace, kind, name))
     if (known !== undefined) return known
     const owner = ownerByName(object)
     if (owner === undefined) return undefined
@@ -126,7 +128,7 @@ export class KnownOwners {
     const { kind, name } = owner
     if (kind !== 'DaemonSet') return owner
     const other = OTHER_KINDS.find(
-      (candidate) => this.#links.get(keyOf(cluster, namespace, candidate, name)) !== undefined,
+      (candidate) => this.#links.get(cluster, keyOf(namespace, candidate, name)) !== undefined,
     )
     return other === undefined ? owner : { kind: other, name }
   }
@@ -213,8 +215,8 @@ function isName(text: string): boolean {
   return text.length <= NAME_LENGTH_MAX && /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(text)
 }
 
-function keyOf(cluster: string, namespace: string, kind: string, name: string): string {
-  return `${cluster}\n${namespace}\n${kind}\n${name}`
+function keyOf(namespace: string, kind: string, name: string): string {
+  return `${namespace}\n${kind}\n${name}`
 }
 
 function sizeOf(key: string, { owner }: Link): number {

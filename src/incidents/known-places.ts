@@ -34,12 +34,12 @@ export class KnownPlaces {
     const { kind, namespace, name, uid } = fields.regarding
     const node = nodeOf(fields)
     if (kind !== 'Pod' || name === '') return node
-    const key = `${cluster}\n${namespace}\n${name}`
-    const known = this.#places.get(key)
+    const key = `${namespace}\n${name}`
+    const known = this.#places.get(cluster, key)
     if (node === '') return known === undefined || isOther(known.uid, uid) ? '' : known.node
     const isNew = known?.node !== node || isOther(known.uid, uid)
     if (isNew && node.length <= NODE_NAME_LENGTH_MAX) {
-      this.#places.set(ownText(key), { node: ownText(node), uid: ownText(uid) })
+      this.#places.set(cluster, ownText(key), { node: ownText(node), uid: ownText(uid) })
     }
     return node
   }

@@ -1,8 +1,11 @@
-/** A map that holds a limited number of bytes: the oldest entries are evicted. */
+/**
+ * Entries in groups that hold a limited number of bytes together. When there are more, the oldest
+ * entries of the largest group are evicted, so that a group cannot displace the others.
+ */
 export class BoundedMap<Value> {
   readonly #bytesMax: number
   readonly #sizeOf: (key: string, value: Value) => number
-  readonly #entries = new Map<string, Value>()
+  readonly #groups = new Map<string, Group<Value>>()
   #bytes = 0
 
   /** `sizeOf` returns the same for an entry whenever it is called. */
@@ -12,32 +15,64 @@ export class BoundedMap<Value> {
   }
 
   get size(): number {
-    return this.#entries.size
+    let size = 0
+    for (const { entries } of this.#groups.values()) size += entries.size
+    return size
   }
 
   get bytes(): number {
     return this.#bytes
   }
 
-  get(key: string): Value | undefined {
-    return this.#entries.get(key)
+  get(group: string, key: string): Value | undefined {
+    return this.#groups.get(group)?.entries.get(key)
   }
 
   /** Makes the entry the newest. */
-  set(key: string, value: Value): void {
-    this.delete(key)
-    this.#entries.set(key, value)
-    this.#bytes += this.#sizeOf(key, value)
-    for (const oldest of this.#entries.keys()) {
-      if (this.#bytes <= this.#bytesMax) return
-      this.delete(oldest)
+  set(group: string, key: string, value: Value): void {
+    this.delete(group, key)
+    const { entries } = this.#changed(group, this.#sizeOf(key, value))
+    entries.set(key, value)
+    while (this.#bytes > this.#bytesMax) this.#evict()
+  }
+
+  delete(group: string, key: string): void {
+    const found = this.#groups.get(group)
+    const value = found?.entries.get(key)
+    if (found === undefined || value === undefined) return
+    found.entries.delete(key)
+    this.#changed(group, -this.#sizeOf(key, value))
+    if (found.entries.size === 0) this.#groups.delete(group)
+  }
+
+  #evict(): void {
+    let largest = ''
+    let most = 0
+    for (const [name, { bytes }] of this.#groups) {
+      if (bytes <= most) continue
+      largest = name
+      most = bytes
+    }
+    for (const oldest of this.#groups.get(largest)?.entries.keys() ?? []) {
+      this.delete(largest, oldest)
+      return
     }
   }
 
-  delete(key: string): void {
-    const value = this.#entries.get(key)
-    if (value === undefined) return
-    this.#entries.delete(key)
-    this.#bytes -= this.#sizeOf(key, value)
+  #changed(name: string, bytes: number): Group<Value> {
+    let group = this.#groups.get(name)
+    if (group === undefined) {
+      group = { entries: new Map(), bytes: 0 }
+      this.#groups.set(name, group)
+    }
+    group.bytes += bytes
+    this.#bytes += bytes
+    return group
   }
+}
+
+interface Group<Value> {
+  /** Oldest first. */
+  readonly entries: Map<string, Value>
+  bytes: number
 }

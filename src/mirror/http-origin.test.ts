@@ -212,7 +212,7 @@ describe('HttpOrigin', () => {
       const bounds = { pageBytesMax: () => 100 }
       assert.equal((await list({}, bounds)).items.length, 1, 'a single event may be larger')
       const rejected = list({}, { ...bounds, itemBytesMax: 100 })
-      await assert.rejects(rejected, /a single event is too large/)
+      await assert.rejects(rejected, /one of the events is too large/)
     })
 
     test(`decodes a watch: ${form}`, async () => {

@@ -13,7 +13,7 @@ import { skipValue, skipWhite } from '../lib/json-scan.ts'
 import { Reader } from '../lib/protobuf.ts'
 import { yieldToEventLoop } from '../lib/yield.ts'
 import { isResourceVersion, type OriginEvent } from '../registry/origin-version.ts'
-import type { OriginChange, OriginPage } from './origin.ts'
+import type { ChangeOf, OriginChange, PageOf } from './origin.ts'
 
 /** Twice the largest limit requested: an origin that ignores it must not fill the memory. */
 const itemsMax = 1_000
@@ -40,10 +40,28 @@ export function wireFormOf(contentType: string | undefined): WireForm {
     : 'json'
 }
 
+/** What a resource of an origin consists of. */
+export interface ItemDecoder<Item> {
+  /** Undefined for an item that cannot be decoded. */
+  readonly item: (bytes: Buffer, form: WireForm) => Item | undefined
+  /** A frame of a watch. */
+  readonly change: (frame: Buffer, form: WireForm) => ChangeOf<Item> | OriginFailure
+}
+
+/** An ERROR frame of a watch is a Status. */
+export interface OriginFailure {
+  readonly type: 'error'
+  readonly status: OriginStatus
+}
+
 /** Throws an Error when this is not a list. Items that cannot be decoded are only counted. */
-export async function decodePage(body: Buffer, form: WireForm): Promise<OriginPage> {
+export async function decodePage<Item>(
+  body: Buffer,
+  form: WireForm,
+  decode: ItemDecoder<Item>['item'],
+): Promise<PageOf<Item>> {
   const parts = form === 'json' ? jsonParts(body) : protobufParts(body)
-  const items: OriginEvent[] = []
+  const items: Item[] = []
   let meta: JsonObject = {}
   let unreadable = 0
   let turnItems = 0
@@ -53,7 +71,7 @@ export async function decodePage(body: Buffer, form: WireForm): Promise<OriginPa
       meta = part.meta
       continue
     }
-    const item = decodedItem(part.item, form)
+    const item = decode(part.item, form)
     if (item === undefined) unreadable++
     else items.push(item)
     if (items.length + unreadable > itemsMax) throw new Error(`the page has over ${itemsMax} items`)
@@ -76,6 +94,9 @@ export async function decodePage(body: Buffer, form: WireForm): Promise<OriginPa
     unreadable,
   }
 }
+
+/** Events of core/v1. */
+export const eventDecoder: ItemDecoder<OriginEvent> = { item: decodedItem, change: decodedChange }
 
 function decodedItem(bytes: Buffer, form: WireForm): OriginEvent | undefined {
   try {
@@ -157,11 +178,7 @@ function objectIn(bytes: Buffer): JsonObject {
   return isObject(value) ? value : {}
 }
 
-/** A frame of a watch. An ERROR frame is a Status. */
-export function decodeChange(
-  frame: Buffer,
-  form: WireForm,
-): OriginChange | { readonly type: 'error'; readonly status: OriginStatus } {
+function decodedChange(frame: Buffer, form: WireForm): OriginChange | OriginFailure {
   try {
     return form === 'json' ? jsonChange(frame) : protobufChange(frame)
   } catch {
@@ -169,16 +186,16 @@ export function decodeChange(
   }
 }
 
-function jsonChange(frame: Buffer): ReturnType<typeof decodeChange> {
+function jsonChange(frame: Buffer): OriginChange | OriginFailure {
   const { value } = parseJson(frame.toString())
   const object = isObject(value) ? memberOf(value, 'object') : undefined
   if (!isObject(value) || !isObject(object)) return { type: 'unreadable' }
   const type = textOf(value, 'type')
   if (type === 'ERROR') return { type: 'error', status: statusIn(object) }
-  return changeOf(type, decodeEventTree(object, coreGroup).event, frame.length)
+  return changeOf(type, originEvent(decodeEventTree(object, coreGroup).event, frame.length))
 }
 
-function protobufChange(frame: Buffer): ReturnType<typeof decodeChange> {
+function protobufChange(frame: Buffer): OriginChange | OriginFailure {
   let type = ''
   let object: Buffer = Buffer.alloc(0)
   const reader = new Reader(frame)
@@ -192,7 +209,7 @@ function protobufChange(frame: Buffer): ReturnType<typeof decodeChange> {
   if (type === 'ERROR') {
     return { type: 'error', status: statusIn(decodeStruct(statusType, raw, metaValuesMax)) }
   }
-  return changeOf(type, decodeBareEvent(raw, coreGroup), frame.length)
+  return changeOf(type, originEvent(decodeBareEvent(raw, coreGroup), frame.length))
 }
 
 /** The bytes of a RawExtension. */
@@ -206,8 +223,11 @@ function rawIn(extension: Buffer): Buffer {
   return raw
 }
 
-function changeOf(type: string, event: Event, bytes: number): OriginChange {
-  const item = originEvent(event, bytes)
+/** The change of this type, as the API names it. */
+export function changeOf<Item extends { readonly resourceVersion: string }>(
+  type: string,
+  item: Item,
+): ChangeOf<Item> {
   if (type === 'ADDED' || type === 'MODIFIED') return { type: 'put', ...item }
   if (type === 'DELETED') return { type: 'delete', ...item }
   if (type === 'BOOKMARK') return { type: 'bookmark', resourceVersion: item.resourceVersion }
@@ -228,7 +248,7 @@ export function decodeStatus(body: Buffer, form: WireForm): OriginStatus | undef
   }
 }
 
-function statusIn(status: JsonObject): OriginStatus {
+export function statusIn(status: JsonObject): OriginStatus {
   const details = memberOf(status, 'details')
   const retryAfter = isObject(details) ? memberOf(details, 'retryAfterSeconds') : undefined
   const code = memberOf(status, 'code')

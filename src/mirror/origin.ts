@@ -40,8 +40,10 @@ export interface OriginWatchOptions {
   readonly onOpen?: (() => void) | undefined
 }
 
-export interface OriginPage {
-  readonly items: readonly OriginEvent[]
+export type OriginPage = PageOf<OriginEvent>
+
+export interface PageOf<Item> {
+  readonly items: readonly Item[]
   /** The version of the whole list. */
   readonly resourceVersion: string
   readonly continueToken: string | undefined
@@ -49,10 +51,12 @@ export interface OriginPage {
   readonly unreadable?: number | undefined
 }
 
-export type OriginChange =
-  | ({ readonly type: 'put' } & OriginEvent)
+export type OriginChange = ChangeOf<OriginEvent>
+
+export type ChangeOf<Item> =
+  | ({ readonly type: 'put' } & Item)
   /** The last state, with the version of the delete. */
-  | ({ readonly type: 'delete' } & OriginEvent)
+  | ({ readonly type: 'delete' } & Item)
   /** Everything up to this version was delivered. */
   | { readonly type: 'bookmark'; readonly resourceVersion: string }
   /** A change that could not be decoded. */
