@@ -53,9 +53,11 @@ export class BoundedMap<Value> {
       largest = name
       most = bytes
     }
-    for (const oldest of this.#groups.get(largest)?.entries.keys() ?? []) {
+    const { entries } = this.#groups.get(largest) ?? { entries: new Map<string, Value>() }
+    let left = Math.ceil(entries.size * EVICTED_PART)
+    for (const oldest of entries.keys()) {
+      if (left-- === 0) return
       this.delete(largest, oldest)
-      return
     }
   }
 
@@ -70,6 +72,9 @@ export class BoundedMap<Value> {
     return group
   }
 }
+
+/** Several at once: to find the oldest, a Map passes the places of all that were deleted before. */
+const EVICTED_PART = 1 / 64
 
 interface Group<Value> {
   /** Oldest first. */
