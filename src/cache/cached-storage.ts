@@ -1,4 +1,6 @@
-import type { KnownMarks } from '../incidents/known-marks.ts'
+import type { Event } from '../api/event.ts'
+import type { KnownOwners } from '../incidents/known-owners.ts'
+import { marksOf } from '../incidents/marks.ts'
 import { pause } from '../lib/abort.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -20,6 +22,7 @@ import type {
   EventScope,
   KnownEvent,
   ListOptions,
+  Marks,
   PulledWatch,
   ReadOptions,
   ReadStorage,
@@ -40,6 +43,7 @@ import { orderKey } from './memory/order-key.ts'
 import { NamespaceLog } from './namespace-log.ts'
 import { NamespaceStorage } from './namespace-storage.ts'
 import { countIn, readPage } from './read/page.ts'
+import { nodeOfPod } from './read/pod-node.ts'
 import { runsOf } from './read/runs.ts'
 import { SeenTimes } from './read/seen-times.ts'
 import { Reflector, type ReflectorOptions } from './reflector.ts'
@@ -286,10 +290,17 @@ export class CachedStorage implements ReadStorage {
     return stored && { stored, connectionMax: this.verified }
   }
 
-  /** What the events in memory tell about others. */
-  get marks(): KnownMarks {
-    return this.#memory.marks
+  /** Which controller owns which object, as far as the events in memory and their clusters told. */
+  get owners(): KnownOwners {
+    return this.#memory.owners
   }
+
+  /** What the events in memory tell about another one. */
+  readonly marksOf = (cluster: string, event: Event): Marks =>
+    marksOf(cluster, event, {
+      owners: this.#memory.owners,
+      nodeOfPod: (home, pod) => nodeOfPod(this.#memory, home, pod),
+    })
 
   async get(key: EventKey, options: ReadOptions): Promise<StoredEvent> {
     if (!(await this.#freshness.isFresh(options))) return this.#inner.get(key, options)

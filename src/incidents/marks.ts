@@ -1,7 +1,10 @@
-/** The workload and the node of a stored event. */
-import type { StoredEvent } from '../storage/storage.ts'
+/** The workload and the node of an event: what is stored of them, and what they are then. */
+import type { Event } from '../api/event.ts'
+import type { ObjectReference } from '../storage/event-fields.ts'
+import type { Marks, StoredEvent } from '../storage/storage.ts'
 import { decodeTrailer } from '../storage/trailer.ts'
-import { nodeOf } from './node.ts'
+import type { KnownOwners } from './known-owners.ts'
+import { type NodeFields, nodeOf } from './node.ts'
 import { type Workload, workloadByName } from './workload.ts'
 
 type Marked = Pick<StoredEvent, 'fields' | 'trailer'>
@@ -14,4 +17,49 @@ export function workloadOf({ fields, trailer }: Marked): Workload {
 /** Empty when it is not known. */
 export function placeOf({ fields, trailer }: Marked): string {
   return nodeOf(fields) || (decodeTrailer(trailer, fields).node ?? '')
+}
+
+export type Pod = Pick<ObjectReference, 'namespace' | 'name' | 'uid'>
+
+/** What is known from other events of a cluster, and from owner references. */
+export interface Known {
+  readonly owners: Pick<KnownOwners, 'resolve'>
+  /** Empty when no event has placed the pod. */
+  readonly nodeOfPod: (cluster: string, pod: Pod) => string
+}
+
+/** What an event does not say by itself. Objects of other namespaces are not looked up. */
+export function marksOf(cluster: string, event: Event, { owners, nodeOfPod }: Known): Marks {
+  const fields = nodeFieldsOf(event)
+  const { regarding } = fields
+  if (regarding.namespace !== event.metadata.namespace) return NOTHING
+  const { kind, name, rule } = owners.resolve(cluster, fields)
+  const byName = workloadByName(regarding)
+  const isTold = kind !== byName.kind || name !== byName.name
+  const isUnplaced = regarding.kind === 'Pod' && nodeOf(fields) === ''
+  const node = isUnplaced ? nodeOfPod(cluster, regarding) : ''
+  if (!isTold && node === '') return NOTHING
+  return {
+    // If an event proves that a name means something else, that event told it.
+    ...(isTold && { workload: { kind, name, rule: rule === 'owner' ? rule : 'event' } }),
+    ...(node !== '' && { node }),
+  }
+}
+
+const NOTHING: Marks = {}
+
+function nodeFieldsOf(event: Event): NodeFields {
+  const { regarding = {}, deprecatedSource = {} } = event
+  const { kind = '', namespace = '', name = '', uid = '' } = regarding
+  const { component: sourceComponent = '', host: sourceHost = '' } = deprecatedSource
+  const { note = '', reason = '', reportingController = '', reportingInstance = '' } = event
+  return {
+    regarding: { kind, namespace, name, uid },
+    note,
+    reason,
+    reportingController,
+    reportingInstance,
+    sourceComponent,
+    sourceHost,
+  }
 }

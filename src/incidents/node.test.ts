@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type EventFields, fieldsIn } from '../storage/event-fields.ts'
-import { KnownPlaces } from './known-places.ts'
 import { nodeOf } from './node.ts'
 
 const POD = { kind: 'Pod', namespace: 'shop', name: 'web-0', uid: 'u1' }
@@ -62,46 +61,6 @@ describe('the node of an event', () => {
   })
 })
 
-describe('KnownPlaces', () => {
-  test('gives events about a pod the node that other events told', () => {
-    const places = new KnownPlaces()
-    assert.equal(places.placed('east', evicted()), '')
-    places.placed('east', scheduled('Successfully assigned shop/web-0 to node-1'))
-    assert.equal(places.placed('east', evicted()), 'node-1')
-    assert.equal(places.placed('west', evicted()), '')
-    assert.equal(places.placed('east', evicted({ namespace: 'billing' })), '')
-    assert.equal(places.placed('east', evicted({ kind: 'Job' })), '')
-  })
-
-  test('does not take a new pod for an old one of the same name', () => {
-    const places = new KnownPlaces()
-    places.placed('east', scheduled('Successfully assigned shop/web-0 to node-1'))
-    assert.equal(places.placed('east', evicted({ uid: 'u2' })), '')
-    assert.equal(places.placed('east', evicted({ uid: '' })), 'node-1')
-    places.placed('east', scheduled('Successfully assigned shop/web-0 to node-2', 'u2'))
-    assert.equal(places.placed('east', evicted({ uid: 'u2' })), 'node-2')
-    assert.equal(places.placed('east', evicted()), '')
-  })
-
-  test('is bounded by bytes', () => {
-    const places = new KnownPlaces(100_000)
-    for (let index = 0; index < 2_000; index++) {
-      const regarding = { ...POD, name: `web-${index}` }
-      places.placed(
-        'east',
-        fieldsIn({ regarding, reportingController: 'kubelet', reportingInstance: 'n' }),
-      )
-    }
-    assert.ok(places.bytes <= 100_000 && places.size > 300, `${places.bytes} ${places.size}`)
-  })
-})
-
 function scheduled(note: string, uid = 'u1'): EventFields {
   return fieldsIn({ reason: 'Scheduled', note, regarding: { ...POD, uid } })
-}
-
-function evicted(changes: Partial<typeof POD> = {}): EventFields {
-  const reportingController = 'taint-eviction-controller'
-  const regarding = { ...POD, ...changes }
-  return fieldsIn({ reason: 'TaintManagerEviction', reportingController, regarding })
 }

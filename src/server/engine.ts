@@ -304,7 +304,7 @@ export class Engine {
       summaries: storage.summaries,
       windows: windowStatuses(storage, retention),
       oldestIn: (scope, lane) => storage.oldest.in(scope, lane),
-      marksOf: storage.marks.of,
+      marksOf: storage.marksOf,
     }
   }
 

@@ -44,7 +44,7 @@ export function createMirrors(parts: MirrorParts): MirrorManager {
       update: (key, change, options) => writes.update(key, change, options),
     },
     recall: (key) => cached.recall(key),
-    marksOf: cached.marks.of,
+    marksOf: cached.marksOf,
     prefix,
     replica,
     clusters,

@@ -48,7 +48,7 @@ export const firstTextColumn = 8
  * Columns with a tree are indexes. The type has no tree: it has two values, and an index that leads
  * to half of all events is worth less than the ten megabytes it takes. Its number still saves a scan
  * from reading the events that do not match. Nor has the reporting controller, which is also in the
- * column `source` where an event names it. The index of related objects has only events that have one,
+ * column `source` where an event names it, nor nodes and patterns, which few people ask for. The index of related objects has only events that have one,
  * which are few.
  */
 export const indexes: readonly { readonly column: Column; readonly isSparse: boolean }[] = [
@@ -59,7 +59,6 @@ export const indexes: readonly { readonly column: Column; readonly isSparse: boo
   { column: COLUMNS.relatedUid, isSparse: true },
   { column: COLUMNS.related, isSparse: true },
   { column: COLUMNS.workload, isSparse: false },
-  { column: COLUMNS.node, isSparse: true },
 ]
 
 /** Writes the numbers of an event, from `at` on. Interned texts get one more use. */

@@ -7,7 +7,7 @@
  * bytes they retain; the oldest is evicted first. A reader that comes back for an evicted state
  * reads it from the store.
  */
-import { KnownMarks } from '../../incidents/known-marks.ts'
+import { KnownOwners } from '../../incidents/known-owners.ts'
 import type { Clock } from '../../lib/clock.ts'
 import {
   beginning,
@@ -76,7 +76,7 @@ interface Snapshot extends State {
 export class EventMemory {
   readonly table: EventTable = new EventTable()
   readonly kinds: RegardedKinds = new RegardedKinds()
-  readonly marks: KnownMarks = new KnownMarks()
+  readonly owners: KnownOwners = new KnownOwners()
   readonly namespaces: NamespaceCounts = new NamespaceCounts()
   readonly #bounds: MemoryBounds
   readonly #clock: Clock
@@ -111,7 +111,7 @@ export class EventMemory {
     const slot = this.table.add(orderKey(stored.key), stored)
     this.#rows.add(slot)
     this.kinds.note(stored.key.cluster, stored.fields.regarding)
-    this.marks.learn(stored.key, stored.fields)
+    this.owners.learn(stored.key, stored.fields)
     const old = this.#indexes.put(slot)
     if (old === undefined) {
       this.namespaces.added(stored)

@@ -116,7 +116,7 @@ export function rangeByKey(
 }
 
 /** The slots of a range of keys that meet a condition; undefined if there is no index for it. */
-function rangeByColumn(
+export function rangeByColumn(
   { table }: EventMemory,
   state: State,
   keys: OrderRange,

@@ -1,0 +1,32 @@
+import { type Pod, placeOf } from '../../incidents/marks.ts'
+import { COLUMNS, conditionsOf } from '../memory/columns.ts'
+import type { EventMemory } from '../memory/memory.ts'
+import { orderRange } from '../memory/order-key.ts'
+import { rangeByColumn } from './sources.ts'
+
+/** Events of a pod that are looked at: a pod that has more is placed by one of the first. */
+const lookedAtMax = 64
+
+/** The node of a pod by the events about it; empty if none names it. */
+export function nodeOfPod(memory: EventMemory, cluster: string, pod: Pod): string {
+  const { namespace, name, uid } = pod
+  const { table } = memory
+  const [condition] =
+    conditionsOf({ regarding: { kind: 'Pod', namespace, name } }, table.texts) ?? []
+  if (condition === undefined) return ''
+  const scope = { cluster, namespace }
+  const range = rangeByColumn(memory, memory.peek(), orderRange(scope, undefined), condition)
+  if (range === undefined) return ''
+  const { view, from, to } = range
+  for (let index = from; index < Math.min(to, from + lookedAtMax); index++) {
+    const { run, offset } = view.runAt(index)
+    const slot = run.slots[offset]
+    if (slot === undefined || table.valueOf(slot, COLUMNS.node) === 0) continue
+    const stored = table.read(slot)
+    const { regarding } = stored.fields
+    // A StatefulSet reuses names, and hashes may collide.
+    const isSame = regarding.name === name && (uid === '' || regarding.uid === uid)
+    if (isSame && regarding.kind === 'Pod') return placeOf(stored)
+  }
+  return ''
+}
