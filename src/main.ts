@@ -7,7 +7,7 @@ import { pause } from './lib/abort.ts'
 import { monotonicClock } from './lib/clock.ts'
 import { createLog, type Log, type RootLog } from './lib/log/log.ts'
 import { LogWriter } from './lib/log/log-writer.ts'
-import { type DevOptions, devCommand, serverCommand } from './options/commands.ts'
+import { DEV_PORT, type DevOptions, devCommand, serverCommand } from './options/commands.ts'
 import type { Options } from './options/options.ts'
 import { type ParseResult, parseFlags } from './options/parse.ts'
 import { versionLine } from './server/build-info.ts'
@@ -73,9 +73,12 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
     const mirrored = devOptions.mirror
       ? await devMirror(devOptions, { folder: etcd.folder, userFiles, log })
       : undefined
+    const { securePort: givenPort } = devOptions
+    const securePort = givenPort === 0 ? (credentials.lastPort ?? DEV_PORT) : givenPort
     const options: Options = {
       ...devOptions,
       ...mirrored?.options,
+      securePort,
       etcdServers: [etcd.endpoint],
       etcdCaFile: etcd.tls.cert,
       etcdCertFile: etcd.tls.cert,
@@ -84,7 +87,7 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
       tokenAuthFile: credentials.tokenFile,
     }
     const signIn = new OneTimeCode(credentials.token, monotonicClock)
-    const started = new Server(options, log, writer, signIn)
+    const started = new Server(options, log, writer, { signIn, mayChangePort: givenPort === 0 })
     await run(started, log, async (addresses) => {
       const { secure, certFile } = addresses
       // The printed commands should work immediately.
@@ -99,6 +102,7 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
         url: `https://localhost:${secure.port}`,
         certFile,
         group: options.eventsGroup,
+        takenPort: secure.port === securePort ? undefined : securePort,
       }
       await credentials.writeKubeconfig(server.url, certFile)
       const code = options.ui ? signIn.code : undefined

@@ -101,7 +101,13 @@ async function writeCertificate(folder: string): Promise<CertificateFiles> {
 
 /** The addresses, and commands to paste into another terminal. */
 export function devBanner(parts: {
-  readonly server: { readonly url: string; readonly certFile: string; readonly group: string }
+  readonly server: {
+    readonly url: string
+    readonly certFile: string
+    readonly group: string
+    /** The port that the server would have if no other program used it. */
+    readonly takenPort: number | undefined
+  }
   /** Undefined when the web page is not served. */
   readonly code: string | undefined
   readonly etcd: Pick<DevEtcd, 'endpoint' | 'tls' | 'folder' | 'isPersistent'>
@@ -118,7 +124,7 @@ tidings is up, in front of a private etcd:
   tidings  ${base}
   etcd     ${etcd.endpoint}
   token    ${credentials.token}
-${pageText(base, code)}${mirrorText(mirrored, kubectl)}
+${portText(server.takenPort)}${pageText(base, code)}${mirrorText(mirrored, kubectl)}
 In another terminal:
 
   ${kubectl} get events
@@ -142,6 +148,14 @@ Press Ctrl-C to stop.
 `
 }
 
+function portText(taken: number | undefined): string {
+  if (taken === undefined) return ''
+  return `
+Port ${taken} is in use by another program, so this start has another one. Kubeconfigs of earlier starts
+do not reach it: use the one below.
+`
+}
+
 function pageText(base: string, code: string | undefined): string {
   if (code === undefined) return ''
   return `
@@ -161,7 +175,7 @@ function mirrorText(
 It mirrors the events of context ${context} (${server}) as cluster ${clusterName}:
 
   ${kubectl} get clusters
-  ${kubectl} get events -A --sort-by=.metadata.creationTimestamp
+  ${kubectl} get events -A
   ${kubectl} get events -A --field-selector type=Warning --watch
 `
 }

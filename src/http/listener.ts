@@ -119,8 +119,9 @@ export class Listener {
     this.#server.on('connection', (socket: Socket) => this.#sockets.add(socket))
   }
 
-  async listen(): Promise<AddressInfo> {
-    const { host, port } = this.#options
+  /** Rejects when the port is in use; may then be called again. */
+  async listen(port: number = this.#options.port): Promise<AddressInfo> {
+    const { host } = this.#options
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject)
       this.#server.listen({ host, port, backlog: 1024 }, () => {

@@ -6,6 +6,8 @@ import { boolean, optionalPath, optionalText } from './kinds.ts'
 import { type Options, serverFlags } from './options.ts'
 
 const compactionIntervalMsMin = 60_000
+/** Below the ports that kernels assign, and none of those that API servers of clusters use. */
+export const DEV_PORT = 26_443
 
 const rules: readonly Rule<Options>[] = [
   {
@@ -47,10 +49,17 @@ const rules: readonly Rule<Options>[] = [
   },
 ]
 
+const dev = {
+  name: 'tidings dev',
+  usage: '[--mirror] [--data-dir path] [flags]',
+  summary:
+    'Starts a private etcd (--etcd-binary) and a server in front of it, for one user. --mirror copies the events of the cluster that kubectl uses, or of another one (--context, --kubeconfig). --data-dir keeps events, token and port for the next start.',
+}
+
 /** The server itself: `tidings [flags]`. */
 export const serverCommand: Command<Options> = {
   name: 'tidings',
-  subcommand: 'tidings dev',
+  subcommand: dev,
   summary:
     'An events API server: serves Kubernetes events and health probes from any number of replicas in front of etcd.',
   flags: serverFlags,
@@ -75,38 +84,42 @@ const devFlags: FlagTable<DevOptions> = {
   ...serverFlags,
   // Not reachable from other hosts, and no conflict with a server that already runs.
   bindAddress: { ...serverFlags.bindAddress, default: '127.0.0.1' },
-  securePort: { ...serverFlags.securePort, default: 0 },
+  securePort: {
+    ...serverFlags.securePort,
+    default: 0,
+    help: `Port for HTTPS (HTTP/2 and HTTP/1.1). 0 means the port of the last start with the same --data-dir, otherwise ${DEV_PORT}; if that is in use, any free port, which is printed.`,
+  },
   etcdBinary: {
     name: 'etcd-binary',
-    topic: 'Storage',
+    topic: 'Dev',
     kind: optionalPath,
     default: undefined,
     help: 'The etcd program to start. Default: etcd in PATH.',
   },
   dataDir: {
     name: 'data-dir',
-    topic: 'Storage',
+    topic: 'Dev',
     kind: optionalPath,
     default: undefined,
-    help: 'Folder that stores the events for the next start. Without it, they are deleted when tidings stops.',
+    help: 'Folder that keeps events, token and port for the next start. Without it, they are deleted when tidings stops.',
   },
   mirror: {
     name: 'mirror',
-    topic: 'Clusters',
+    topic: 'Dev',
     kind: boolean,
     default: false,
     help: 'Mirror the cluster of your own kubeconfig. Runs credential programs (exec), which the server otherwise never does.',
   },
   context: {
     name: 'context',
-    topic: 'Clusters',
+    topic: 'Dev',
     kind: optionalText('name'),
     default: undefined,
     help: 'Context of your kubeconfig that --mirror uses. Default: the current one.',
   },
   kubeconfig: {
     name: 'kubeconfig',
-    topic: 'Clusters',
+    topic: 'Dev',
     kind: optionalPath,
     default: undefined,
     help: 'Kubeconfig that --mirror reads. Default: the files in KUBECONFIG, or ~/.kube/config.',
@@ -125,8 +138,7 @@ const ownClustersFile: Rule<DevOptions> = {
 
 /** A server with a private etcd, for development: `tidings dev [flags]`. */
 export const devCommand: Command<DevOptions> = {
-  name: 'tidings dev',
-  summary: 'Starts a private etcd and a server in front of it, for development.',
+  ...dev,
   flags: devFlags,
   rules: [...rules, needsMirror('context'), needsMirror('kubeconfig'), ownClustersFile],
   decided: {

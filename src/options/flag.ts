@@ -2,6 +2,7 @@ import type { Kind } from './kinds.ts'
 
 /** The sections of the help text, in the order in which they are printed. */
 export const topics = [
+  'Dev',
   'Serving',
   'Access',
   'Limits',
@@ -42,8 +43,9 @@ export interface Rule<O> {
 export interface Command<O> {
   /** The command as typed: `tidings` or `tidings dev`. */
   readonly name: string
-  /** The full name of its subcommand: `tidings dev`. */
-  readonly subcommand?: string
+  /** What is typed after the name. Default: `[flags]`. */
+  readonly usage?: string
+  readonly subcommand?: Pick<Command<unknown>, 'name' | 'usage' | 'summary'>
   readonly summary: string
   readonly flags: FlagTable<O>
   readonly rules: readonly Rule<O>[]

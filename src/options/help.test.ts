@@ -11,7 +11,7 @@ test('help: starts with both usages, followed by one section per topic', () => {
   assert.deepEqual(lines.slice(usage, usage + 3), [
     'Usage:',
     '  tidings [flags]',
-    '  tidings dev [flags]',
+    '  tidings dev [--mirror] [--data-dir path] [flags]',
   ])
   assert.deepEqual(
     lines.filter((line) => line.endsWith(' flags:')),
@@ -44,6 +44,18 @@ test('help: shows the value, the meaning and the default of a flag', () => {
   assert.ok(text.includes('\n  -h, --help\n'))
 })
 
+test('help: the first screen has the options of dev', () => {
+  for (const command of [serverCommand, devCommand]) {
+    const screen = helpText<never>(command as never, 80)
+      .split('\n')
+      .slice(0, 24)
+      .join('\n')
+    for (const name of ['mirror', 'context', 'kubeconfig', 'data-dir', 'etcd-binary']) {
+      assert.ok(screen.includes(`--${name}`), `${command.name} --help: ${name}`)
+    }
+  }
+})
+
 test('help: is not wider than the terminal or 100 columns', () => {
   const widest = (text: string): number => Math.max(...text.split('\n').map((line) => line.length))
   assert.ok(widest(helpText(serverCommand)) <= 100)
@@ -53,7 +65,7 @@ test('help: is not wider than the terminal or 100 columns', () => {
 
 test('help: lists the flags of dev and omits those that dev sets itself', () => {
   const text = helpText(devCommand)
-  assert.ok(text.includes('  tidings dev [flags]\n'))
+  assert.ok(text.includes('  tidings dev [--mirror] [--data-dir path] [flags]\n'))
   assert.ok(text.includes('--etcd-binary path'))
   assert.ok(!text.includes('--etcd-servers urls'))
 })

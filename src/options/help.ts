@@ -18,9 +18,13 @@ export interface ShownFlag {
 export function helpText<O>(command: Command<O>, columns: number = columnsDefault): string {
   const width = Math.max(columnsMin, Math.min(columns, columnsDefault))
   const lines = [...wrap(command.summary, width), '', 'Usage:']
-  const { name, subcommand } = command
-  const usage = subcommand === undefined ? [name] : [name, subcommand]
-  lines.push(...usage.map((typed) => `  ${typed} [flags]`))
+  const { subcommand } = command
+  const commands = subcommand === undefined ? [command] : [command, subcommand]
+  lines.push(...commands.map(({ name, usage = '[flags]' }) => `  ${name} ${usage}`))
+  if (subcommand !== undefined) {
+    const [first = '', ...rest] = subcommand.summary
+    lines.push('', ...wrap(`${subcommand.name} ${first.toLowerCase()}${rest.join('')}`, width))
+  }
   for (const [topic, flags] of flagsByTopic(command)) {
     lines.push('', `${topic} flags:`)
     for (const flag of flags) lines.push('', ...flagLines(flag, width))

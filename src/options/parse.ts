@@ -198,7 +198,7 @@ class Scan<O extends object> {
 
   #takesFlags(): string {
     const { name, subcommand } = this.#command
-    const other = subcommand === undefined ? '' : `; the only command is "${subcommand}"`
+    const other = subcommand === undefined ? '' : `; the only command is "${subcommand.name}"`
     return `${name} takes flags only, written --name=value${other}`
   }
 }

@@ -55,12 +55,21 @@ export interface Addresses {
   readonly certFile: string
 }
 
+/** What only `tidings dev` has. */
+export interface DevParts {
+  /** Exchanges the code in the link that it prints. */
+  readonly signIn: SignIn
+  /** Whether the server listens on any free port while another program uses its own. */
+  readonly mayChangePort: boolean
+}
+
 /**
  * One replica: builds every part, passes to each the parts that it needs, and starts and stops them
  * in order. Replicas share nothing but etcd.
  */
 export class Server {
   readonly #options: Options
+  readonly #mayChangePort: boolean
   readonly #log: Log
   readonly #clock: Clock = monotonicClock
   readonly #startedAt: number = this.#clock.now()
@@ -87,14 +96,9 @@ export class Server {
   readonly #rolesLoaded = new Latch()
   #onFatal: (error: unknown) => void = () => {}
 
-  /** `signIn`: exchanges the code in the link of `tidings dev`, and of no other server. */
-  constructor(
-    options: Options,
-    log: RootLog,
-    writer: { lastFlushedAt(): number },
-    signIn?: SignIn,
-  ) {
+  constructor(options: Options, log: RootLog, writer: { lastFlushedAt(): number }, dev?: DevParts) {
     this.#options = options
+    this.#mayChangePort = dev?.mayChangePort ?? false
     this.#log = log
     this.#lifecycle = new Lifecycle(log)
     this.#polls = registerFileMetrics(this.#metrics)
@@ -141,7 +145,10 @@ export class Server {
       log.setVerbosity(level)
       log.info('Log level set', { level })
     }
-    this.#services = new ServiceInstaller(options, this.#metrics, { signIn, budget })
+    this.#services = new ServiceInstaller(options, this.#metrics, {
+      signIn: dev?.signIn,
+      budget,
+    })
     const probes = healthProbes({
       engine: this.#engine,
       startup: this.#startup,
@@ -207,8 +214,7 @@ export class Server {
     const handler = this.#handler(gate, opened)
     const secureListener = this.#listener(handler, bindAddress, securePort, tls)
     clientAuthorities?.onChange((pem) => secureListener.renewClientCa(pem))
-    const secure = await withFlagName('--bind-address, --secure-port', secureListener.listen())
-    this.#log.info('Serving securely', { address: addressText(secure) })
+    const secure = await this.#listenSecurely(secureListener)
     const insecure = await this.#listenInsecurely(handler)
     const served = followServingCertificate(this.#options, this.#log, {
       paths,
@@ -241,6 +247,13 @@ export class Server {
     await this.#audit?.close()
     await this.#engine.close()
     await this.#tracing?.close()
+  }
+
+  async #listenSecurely(listener: Listener): Promise<AddressInfo> {
+    const listening = this.#mayChangePort ? listenAnywhere(listener) : listener.listen()
+    const address = await withFlagName('--bind-address, --secure-port', listening)
+    this.#log.info('Serving securely', { address: addressText(address) })
+    return address
   }
 
   /** Plain HTTP on the loopback interface; undefined when it is off. */
@@ -334,5 +347,15 @@ export class Server {
     const { proxyProtocolFrom: from } = this.#options
     if (from.length === 0) return undefined
     return { from, onRefused: proxyRefusalCounter(this.#metrics, log, this.#clock) }
+  }
+}
+
+/** Listens on the port of the listener, or on any other one while that is in use. */
+async function listenAnywhere(listener: Listener): Promise<AddressInfo> {
+  try {
+    return await listener.listen()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    return listener.listen(0)
   }
 }

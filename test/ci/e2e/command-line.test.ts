@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import https from 'node:https'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -63,7 +64,7 @@ describe('command line', () => {
   })
 
   test('a port that is taken ends the process with 1 and an error message', async () => {
-    const holder = (await import('node:net')).createServer().listen(0, '127.0.0.1')
+    const holder = createServer().listen(0, '127.0.0.1')
     await once(holder, 'listening')
     const { port } = holder.address() as { port: number }
     const folder = execFileSync('mktemp', ['-d'], { encoding: 'utf8' }).trim()
@@ -169,6 +170,42 @@ describe('tidings dev', () => {
     assert.equal(existsSync(dev.folder), false)
   })
 
+  test('a start in the same folder has the same port and token, unless the port is in use', async (context) => {
+    const folder = await mkdtemp(join(tmpdir(), 'tidings-again-'))
+    context.after(() => rm(folder, { recursive: true, force: true }))
+    const start = async (): Promise<{ url: URL; text: string; end: () => Promise<void> }> => {
+      const { child, lines } = await startDev([`--data-dir=${folder}`])
+      context.after(() => child.kill('SIGKILL'))
+      const text = lines.join('\n')
+      const [, url = ''] = /^ {2}tidings {2}(\S+)$/m.exec(text) ?? []
+      const end = async (): Promise<void> => {
+        child.kill('SIGINT')
+        await once(child, 'exit')
+      }
+      return { url: new URL(url), text, end }
+    }
+    const first = await start()
+    const copied = JSON.parse(readFileSync(join(folder, 'kubeconfig'), 'utf8'))
+    const ca = readFileSync(copied.clusters[0].cluster['certificate-authority'])
+    await first.end()
+
+    const second = await start()
+    assert.equal(second.url.port, first.url.port)
+    assert.doesNotMatch(second.text, /in use/)
+    const events = `${copied.clusters[0].cluster.server}/api/v1/events`
+    const authorization = `Bearer ${copied.users[0].user.token}`
+    assert.equal(await statusOf(events, { ca, headers: { authorization } }), 200)
+    await second.end()
+
+    const holder = createServer().listen(Number(first.url.port), '127.0.0.1')
+    await once(holder, 'listening')
+    context.after(() => holder.close())
+    const third = await start()
+    assert.notEqual(third.url.port, first.url.port)
+    assert.match(third.text, new RegExp(`Port ${first.url.port} is in use by another program`))
+    await third.end()
+  })
+
   test('prints what to do without an etcd program', async () => {
     const { code, stderr } = await runToEnd(['dev', '--etcd-binary=/nowhere/etcd'])
     assert.equal(code, 1)
@@ -186,6 +223,18 @@ function etcdProcesses(folder: string): string[] {
     // pgrep exits with 1 when there are none.
     return []
   }
+}
+
+/** The status of a GET over TLS. */
+function statusOf(url: string, options: https.RequestOptions): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    https
+      .get(url, { ...options, agent: false }, (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      })
+      .on('error', reject)
+  })
 }
 
 /** The status of a POST over TLS; rejects when the server ends the connection. */

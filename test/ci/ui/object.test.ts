@@ -29,7 +29,7 @@ const STORY: readonly PageEvent[] = [
     members: pod('0b9d3a51-0001'),
   },
   {
-    minutesAgo: 89,
+    minutesAgo: 120,
     reason: 'Killing',
     object: 'Pod/web-0',
     note: 'Stopping container app',
@@ -76,10 +76,10 @@ describe('page: an object', () => {
 
   const path = '?view=object&about=Pod/shop/web-0'
 
-  test('its story begins with the oldest event, and has those of other namespaces', async () => {
+  test('its story is in the order in which it began, and has events of other namespaces', async () => {
     await using opened = await ui.browser.open(ui.server.base, { path, token: 'viewer' })
     const { page } = opened
-    const story = page.getByRole('list', { name: 'Events, oldest first' })
+    const story = page.getByRole('list', { name: 'Events, by when they began' })
     await story.waitFor()
     const reasons = await story.locator('strong').allTextContents()
     assert.deepEqual(reasons, [
@@ -93,8 +93,8 @@ describe('page: an object', () => {
     const text = (await story.textContent()) ?? ''
     for (const part of [
       '×52 over 80m',
-      '2 h 10 min later',
-      '1 h 8 min later',
+      'nothing for 2 h 10 min',
+      'nothing for 1 h 9 min',
       'about Pod/batch/batch-7',
       'with Node/node-4',
       'Another object of the same name, uid 0b9d3a51-0002',

@@ -119,7 +119,7 @@ describe('page: copied commands', () => {
       await using opened = await open({ view: 'object', about })
       assert.deepEqual(reasonsOf(await shell(await copied(opened, 'curl'))), [`Hostile${index}`])
       const lines = (await copied(opened, 'Markdown')).trimEnd().split('\n')
-      assert.deepEqual([lines.length, lines.at(-1)?.split('|').length], [5, 9])
+      assert.deepEqual([lines.length, lines.at(-1)?.split('|').length], [5, 10])
       const command = await copied(opened, 'kubectl')
       opened.assertNoProblems()
       if (kubectl === undefined) return t.skip('no kubectl')

@@ -55,7 +55,7 @@ test('encloses the text and nothing else in a code span', () => {
   )
 })
 
-test('gives every row seven cells, whatever the event contains', () => {
+test('gives every row eight cells, whatever the event contains', () => {
   fc.assert(
     fc.property(fc.array(hostile, { minLength: 7, maxLength: 7 }), (texts) => {
       const [
@@ -74,11 +74,11 @@ test('gives every row seven cells, whatever the event contains', () => {
       const report = markdownReport({ subject, rows: [row, row], hasMore: false })
       const lines = report.split('\n')
       assert.equal(lines.length, 7)
-      for (const line of lines.slice(2, 6)) assert.equal(line.split('|').length, 9)
+      for (const line of lines.slice(2, 6)) assert.equal(line.split('|').length, 10)
       for (const line of lines.slice(4, 6)) {
         assert.match(
           withoutCode(line).rest,
-          /^\| 1970-01-01 00:00:00 (?:\| [ 1]*(?:&#124; *)*)+\|$/,
+          /^(?:\| 1970-01-01 00:00:00 ){2}(?:\| [ 1]*(?:&#124; *)*)+\|$/,
         )
       }
     }),
@@ -100,9 +100,9 @@ test('shows UTC times, counts, and that the report is truncated', () => {
     [
       'Events: `Pod/shop/web-0`',
       '',
-      '| Last seen (UTC) | Type | Reason | Object | Times | Note | From |',
-      '| --- | --- | --- | --- | --- | --- | --- |',
-      '| 2026-11-16 03:10:00 | `Warning` | `BackOff` | `Pod/shop/web-0` | 12 over 10m | `Back-off `&#124;` restarting` | `kubelet` |',
+      '| First seen (UTC) | Last seen (UTC) | Type | Reason | Object | Times | Note | From |',
+      '| --- | --- | --- | --- | --- | --- | --- | --- |',
+      '| 2026-11-16 03:00:00 | 2026-11-16 03:10:00 | `Warning` | `BackOff` | `Pod/shop/web-0` | 12 | `Back-off `&#124;` restarting` | `kubelet` |',
       '',
     ].join('\n'),
   )

@@ -3,7 +3,7 @@
  * inject anything into the report: all their texts are code spans, in which neither HTML nor links
  * nor mentions are interpreted, and no cell contains a bar.
  */
-import { type EventRow, objectPath, repeatsOf } from './event-row.ts'
+import { type EventRow, objectPath } from './event-row.ts'
 import { utcTime } from './times.ts'
 import { visible } from './visible.ts'
 
@@ -13,7 +13,7 @@ export const MARKDOWN_ROWS_MAX = 500
 export interface Report {
   /** Describes what the events have in common. */
   readonly subject: string
-  /** Oldest first. */
+  /** In the order of the view, the newest last. */
   readonly rows: readonly EventRow[]
   /** Whether there are more events than these. */
   readonly hasMore: boolean
@@ -25,22 +25,21 @@ export function markdownReport({ subject, rows, hasMore }: Report): string {
   const lines = [
     `Events: ${codeSpan(subject)}${isCut ? ` (the newest ${shown.length} of them)` : ''}`,
     '',
-    '| Last seen (UTC) | Type | Reason | Object | Times | Note | From |',
-    '| --- | --- | --- | --- | --- | --- | --- |',
+    '| First seen (UTC) | Last seen (UTC) | Type | Reason | Object | Times | Note | From |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- |',
     ...shown.map((row) => `| ${cellsOf(row).join(' | ')} |`),
   ]
   return `${lines.join('\n')}\n`
 }
 
 function cellsOf(row: EventRow): readonly string[] {
-  const { count, firstMs, lastMs } = row
   const where = row.cluster === '' ? '' : `${row.cluster}: `
   return [
-    utcTime(lastMs).replace('T', ' ').replace('Z', ''),
+    ...[row.firstMs, row.lastMs].map((ms) => utcTime(ms).replace('T', ' ').replace('Z', '')),
     codeSpan(row.type),
     codeSpan(row.reason),
     codeSpan(`${where}${objectPath(row.regarding)}`),
-    repeatsOf({ count, firstMs, lastMs }) || '1',
+    String(row.count),
     codeSpan(row.note),
     codeSpan(row.controller),
   ]

@@ -1,17 +1,17 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { repeatsOf } from '../model/event-row.ts'
-import { localTime, longDuration } from '../model/times.ts'
+import { type EventRow, repeatsOf } from '../model/event-row.ts'
+import { clockTime, localTime, longDuration, secondMs } from '../model/times.ts'
 import { Moment } from '../parts/event-time.tsx'
 import { ObjectLink } from '../parts/events/object-link.tsx'
 import { PlainText } from '../parts/plain-text.tsx'
 import { TypeMark } from '../parts/type-mark.tsx'
 import type { StoryEntry } from './story.ts'
 
-/** What happened to an object, oldest event first. */
+/** What happened to an object, in the order in which it began. */
 export function StoryList({ entries }: { readonly entries: readonly StoryEntry[] }): JSX.Element {
   return (
-    <ol class="story" aria-label="Events, oldest first">
+    <ol class="story" aria-label="Events, by when they began">
       {entries.map((entry) => (
         <Entry key={entry.row.key} entry={entry} />
       ))}
@@ -31,10 +31,10 @@ function Entry({ entry }: { readonly entry: StoryEntry }): JSX.Element {
           </code>
         </p>
       )}
-      {gapMs > 0 && <p class="story-gap">{longDuration(gapMs)} later</p>}
-      {isNewDay && <p class="story-day">{dayText(row.lastMs)}</p>}
+      {gapMs > 0 && <p class="story-gap">nothing for {longDuration(gapMs)}</p>}
+      {isNewDay && <p class="story-day">{dayText(row.firstMs)}</p>}
       <div class="story-event">
-        <Moment ms={row.lastMs}>{localTime(row.lastMs).slice(-8)}</Moment>
+        <Times row={row} />
         <div class="story-body">
           <p class="story-head">
             <TypeMark type={row.type} />{' '}
@@ -53,6 +53,21 @@ function Entry({ entry }: { readonly entry: StoryEntry }): JSX.Element {
         </div>
       </div>
     </li>
+  )
+}
+
+/** When the event was first seen, and when last if that is at least a second later. */
+function Times({ row: { firstMs, lastMs } }: { readonly row: EventRow }): JSX.Element {
+  return (
+    <p class="story-times">
+      <Moment ms={firstMs}>{localTime(firstMs).slice(-8)}</Moment>
+      {lastMs - firstMs >= secondMs && (
+        <>
+          {' '}
+          to <Moment ms={lastMs}>{clockTime(lastMs, firstMs)}</Moment>
+        </>
+      )}
+    </p>
   )
 }
 

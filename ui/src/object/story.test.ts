@@ -7,11 +7,15 @@ import { individualsOf, storyOf } from './story.ts'
 const minuteMs = 60_000
 const startMs = Date.parse('2026-11-16T12:00:00Z')
 
-function row(name: string, minutes: number, { uid = '', overMinutes = 0 } = {}): EventRow {
+function row(
+  name: string,
+  minutes: number,
+  { uid = '', overMinutes = 0, version = '' } = {},
+): EventRow {
   const time = (ms: number): string => new Date(ms).toISOString()
   const lastMs = startMs + minutes * minuteMs
   return eventRow({
-    metadata: { name, namespace: 'shop' },
+    metadata: { name, namespace: 'shop', resourceVersion: version },
     involvedObject: { kind: 'Pod', namespace: 'shop', name: 'web-0', uid },
     firstTimestamp: time(lastMs - overMinutes * minuteMs),
     lastTimestamp: time(lastMs),
@@ -31,11 +35,46 @@ test('starts with the oldest event, and contains each once', () => {
   )
 })
 
+test('is ordered by when events began, then by version', () => {
+  const rows = [
+    row('ended-last', 90, { overMinutes: 89 }),
+    row('killed', 60),
+    row('b', 5, { version: '1002' }),
+    row('a', 5, { version: '10001' }),
+    row('c', 5, { version: '999' }),
+  ]
+  assert.deepEqual(
+    storyOf(rows, about).map((entry) => entry.row.name),
+    ['ended-last', 'c', 'b', 'a', 'killed'],
+  )
+})
+
+test('a day begins with the first event that began on it', () => {
+  const day = 24 * 60
+  const rows = [row('a', 0), row('b', 2 * day, { overMinutes: 2 * day - 1 }), row('c', day)]
+  assert.deepEqual(
+    storyOf(rows, about).map((entry) => [entry.row.name, entry.isNewDay]),
+    [
+      ['a', true],
+      ['b', false],
+      ['c', true],
+    ],
+  )
+})
+
+test('reports no gap while an earlier event repeats', () => {
+  const rows = [row('a', 60, { overMinutes: 60 }), row('b', 10), row('c', 50), row('d', 70)]
+  assert.deepEqual(
+    storyOf(rows, about).map(({ gapMs }) => gapMs / minuteMs),
+    [0, 0, 0, 10],
+  )
+})
+
 test('reports a gap only where nothing was seen', () => {
   const rows = [row('a', 0), row('b', 60), row('c', 200, { overMinutes: 150 }), row('d', 203)]
   assert.deepEqual(
     storyOf(rows, about).map(({ gapMs }) => gapMs / minuteMs),
-    [0, 60, 0, 0],
+    [0, 50, 0, 0],
   )
 })
 

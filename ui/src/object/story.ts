@@ -5,9 +5,9 @@ import type { EventRow, ObjectName } from '../model/event-row.ts'
 export interface StoryEntry {
   readonly row: EventRow
   readonly mention: Mention
-  /** Whether it is the first of its day, in the browser's time zone. */
+  /** Whether it is the first that began on its day, in the browser's time zone. */
   readonly isNewDay: boolean
-  /** Time since the previous event; 0 if it is too short to mention. */
+  /** How long nothing was seen before it; 0 if that is too short to mention. */
   readonly gapMs: number
   /** The uid of another object of the same name with which the story continues; otherwise empty. */
   readonly otherUid: string
@@ -16,29 +16,49 @@ export interface StoryEntry {
 /** Shorter pauses are apparent from the times. */
 const GAP_MS = 5 * 60_000
 
-/** Sorted by last seen, like the server's lists, without duplicates. */
+/**
+ * Sorted by when events began, without duplicates. The server's lists are sorted by when they were
+ * last seen, and a warning that repeats until now would come after everything that it caused.
+ */
 export function storyOf(rows: readonly EventRow[], about: ObjectName): readonly StoryEntry[] {
   const unique = [...new Map(rows.map((row) => [row.key, row])).values()]
-  const sorted = unique.sort((a, b) => a.lastMs - b.lastMs || (a.key < b.key ? -1 : 1))
   let before: StoryEntry | undefined
+  let seenMs: number | undefined
   let lastUid = ''
   const entries: StoryEntry[] = []
-  for (const row of sorted) {
+  for (const row of unique.sort(compareBeginnings)) {
     const mention = mentionOf(row, about)
     if (mention === undefined) continue
     const { uid } = mention.object
     const entry: StoryEntry = {
       row,
       mention,
-      isNewDay: before === undefined || dayOf(before.row.lastMs) !== dayOf(row.lastMs),
-      gapMs: before === undefined ? 0 : gapOf(row.firstMs - before.row.lastMs),
+      isNewDay: before === undefined || dayOf(before.row.firstMs) !== dayOf(row.firstMs),
+      gapMs: gapOf(row.firstMs - (seenMs ?? row.firstMs)),
       otherUid: uid !== '' && lastUid !== '' && uid !== lastUid ? uid : '',
     }
     if (uid !== '') lastUid = uid
     entries.push(entry)
+    seenMs = Math.max(seenMs ?? row.lastMs, row.lastMs)
     before = entry
   }
   return entries
+}
+
+/** Versions are numbers of any length. */
+function compareBeginnings(one: EventRow, other: EventRow): number {
+  const [a, b] = [one.resourceVersion, other.resourceVersion]
+  return (
+    one.firstMs - other.firstMs ||
+    a.length - b.length ||
+    compareTexts(a, b) ||
+    compareTexts(one.key, other.key)
+  )
+}
+
+function compareTexts(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
 }
 
 function gapOf(ms: number): number {

@@ -15,7 +15,7 @@ export interface CopyMenuProps {
   readonly queries: readonly EventQuery[]
   /** Title of the report. */
   readonly subject: string
-  /** The events of the report, oldest first. */
+  /** The events of the report, the newest last. */
   readonly rows: readonly EventRow[]
   readonly hasMore: boolean
 }
