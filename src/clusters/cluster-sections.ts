@@ -35,6 +35,8 @@ export interface MirrorConfig {
   readonly originTtlMs: number
   /** Identifies the mirrored cluster: when it changes, all events are listed again. */
   readonly identity?: string | undefined
+  /** Whether the owners of pods, ReplicaSets and Jobs are read, too. */
+  readonly owners?: boolean | undefined
 }
 
 /** Tokens that may be sent to a cluster's API server: none without issuers and `opaque`. */
@@ -102,8 +104,7 @@ function readSection(value: Json, at: string, folder: string): ClusterSection {
 function readTokens(value: Json, at: string): ClusterTokens {
   const tokens = objectOf(value, at, ['issuers', 'audiences', 'opaque'])
   const issuers = readTexts(tokens, 'issuers', at)
-  const opaque = memberOf(tokens, 'opaque') ?? false
-  if (typeof opaque !== 'boolean') throw mistake(`${at}.opaque`, 'must be true or false')
+  const opaque = flagOf(tokens, 'opaque', at)
   // An API server without --api-audiences accepts its issuers as audiences.
   return { issuers, audiences: readTexts(tokens, 'audiences', at, issuers), opaque }
 }
@@ -120,8 +121,10 @@ function readTexts(
   )
 }
 
+const MIRROR_FIELDS = ['namespaces', 'deletes', 'originEventTTL', 'identity', 'owners']
+
 function readMirror(value: Json, at: string): MirrorConfig {
-  const mirror = objectOf(value, at, ['namespaces', 'deletes', 'originEventTTL', 'identity'])
+  const mirror = objectOf(value, at, MIRROR_FIELDS)
   const deletes = oneOf(mirror, 'deletes', at, ['never', 'explicit'])
   const ttl = textOf(mirror, 'originEventTTL', at)
   if (deletes === 'explicit' && ttl === undefined) {
@@ -135,7 +138,14 @@ function readMirror(value: Json, at: string): MirrorConfig {
     deletes,
     originTtlMs: ttlOf(ttl ?? ORIGIN_TTL, `${at}.originEventTTL`),
     ...identityOf(mirror, at),
+    ...(flagOf(mirror, 'owners', at) ? { owners: true } : {}),
   }
+}
+
+function flagOf(tree: JsonObject, name: string, at: string): boolean {
+  const flag = memberOf(tree, name) ?? false
+  if (typeof flag !== 'boolean') throw mistake(`${at}.${name}`, 'must be true or false')
+  return flag
 }
 
 function identityOf(mirror: JsonObject, at: string): { identity?: string } {

@@ -23,12 +23,13 @@ describe('readClusters', () => {
     deletes: explicit
     originEventTTL: 3h
     identity: eu-2024
+    owners: true
   authorization: origin
   tokens: { issuers: [https://eu, https://sso], opaque: true }
 - name: prod-us
   kubeconfig: /elsewhere/config
   context: us
-  mirror: {}
+  mirror: { owners: false }
 - name: local
 `
     assert.deepEqual(readClusters(text, '/etc/tidings/clusters.yaml'), [
@@ -40,6 +41,7 @@ describe('readClusters', () => {
           deletes: 'explicit',
           originTtlMs: 10_800_000,
           identity: 'eu-2024',
+          owners: true,
         },
         authorization: 'origin',
         tokens: {
@@ -102,6 +104,7 @@ describe('readClusters', () => {
     [mirrored({ originEventTTL: '1s' }), /mirror\.originEventTTL: must be from 1m to/],
     [mirrored({ identity: 7 }), /mirror\.identity: 7 is not a string/],
     [mirrored({ identity: 'x'.repeat(254) }), /mirror\.identity: is longer than 253 bytes/],
+    [mirrored({ owners: 'yes' }), /mirror\.owners: must be true or false/],
     [mirrored({ originEventTTL: 3600 }), /mirror\.originEventTTL: 3600 is not a string/],
     [Array.from({ length: 201 }, (_, at) => ({ name: `c${at}` })), /clusters: has more than 200/],
   ]

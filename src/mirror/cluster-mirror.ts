@@ -25,6 +25,7 @@ import {
 import type { ListedStorage } from './missing-events.ts'
 import type { Origin } from './origin.ts'
 import { IdentifiedOrigin, type OriginIdentity, OriginReplaced } from './origin-identity.ts'
+import { OwnerWatches, type OwnerWatchesOptions } from './owner-watches.ts'
 import { RequestPacer } from './request-pacer.ts'
 import type { StreamState } from './stream-health.ts'
 
@@ -51,6 +52,8 @@ export interface ClusterMirrorOptions extends MirrorRecordOptions {
   readonly leaseTtlSeconds?: number | undefined
   /** The limit of each stream. */
   readonly windowBytesMax?: (() => number) | undefined
+  /** Undefined when only events are read. */
+  readonly owners?: Pick<OwnerWatchesOptions, 'origin' | 'known'> | undefined
 }
 
 export interface ClusterMirrorStats {
@@ -81,6 +84,7 @@ export class ClusterMirror {
   readonly #record: MirrorRecord
   readonly #pacer: RequestPacer
   readonly #counters = new MirrorCounters()
+  readonly #owners: OwnerWatches | undefined
   #followers: ReadonlyMap<string, Follower> = new Map()
   #origin: IdentifiedOrigin | undefined
   /** Aborts the current work on `forget`. */
@@ -91,6 +95,9 @@ export class ClusterMirror {
     this.#options = options
     this.#record = new MirrorRecord(options)
     this.#pacer = new RequestPacer(clock, requestsPerSecond)
+    const { namespaces } = options.mirror
+    this.#owners =
+      options.owners && new OwnerWatches({ ...options.owners, cluster, namespaces, clock, log })
     this.#leadership = new Leadership({
       client,
       key: mirrorLeaderKey(prefix, cluster),
@@ -205,7 +212,7 @@ export class ClusterMirror {
           .catch((error) => failures.push(error))
           .finally(ending.abort),
       )
-      await Promise.all(running)
+      await Promise.all([...running, this.#owners?.run(ending.signal)])
       if ((await saving) === 'lost') return 'lost'
       const [failure] = failures
       if (failure === undefined) return 'aborted'
@@ -317,6 +324,11 @@ export class ClusterMirror {
     return this.#origin?.identity ?? this.#options.identity()
   }
 
+  /** What an operator should know while events are followed; may be empty. */
+  get #notice(): string {
+    return this.#owners?.message || this.#counters.notice
+  }
+
   #content(epoch: number, identity: OriginIdentity): MirrorRecordContent {
     const followers = [...this.#followers.values()]
     const positions: Record<string, string> = {}
@@ -328,7 +340,7 @@ export class ClusterMirror {
       epoch,
       positions,
       state: worstState(followers),
-      message: followers.find(({ message }) => message !== '')?.message ?? this.#counters.notice,
+      message: followers.find(({ message }) => message !== '')?.message ?? this.#notice,
       lagMs: Math.round(greatestLag(followers)),
       lastEventAtMs: this.#counters.lastEventAtMs,
       dropped: this.#counters.dropped,

@@ -16,6 +16,8 @@ import { MirrorStatuses } from './mirror-statuses.ts'
 import type { ListedStorage } from './missing-events.ts'
 import type { Origin } from './origin.ts'
 import type { OriginIdentity } from './origin-identity.ts'
+import type { OwnerWatchesOptions } from './owner-watches.ts'
+import type { OwnersOrigin } from './owners-origin.ts'
 
 const restartAfterMs = 10_000
 
@@ -45,6 +47,13 @@ export interface MirrorManagerOptions {
   readonly clock?: Clock | undefined
   readonly leaseTtlSeconds?: number | undefined
   readonly windowBytesMax?: ClusterMirrorOptions['windowBytesMax']
+  /** Without it, the owners of no cluster are read. */
+  readonly owners?: OwnerReading | undefined
+}
+
+export interface OwnerReading {
+  readonly known: OwnerWatchesOptions['known']
+  readonly originFor: (config: ClusterConfig) => OwnersOrigin
 }
 
 interface Running {
@@ -134,6 +143,8 @@ export class MirrorManager {
     const { client, storage, prefix, replica, history, log, leaseTtlSeconds, windowBytesMax } =
       this.#options
     const origin = this.#options.originFor(config)
+    const reading = wanted.owners === true ? this.#options.owners : undefined
+    const owners = reading && { known: reading.known, origin: reading.originFor(config) }
     const mirror = new ClusterMirror({
       client,
       storage,
@@ -149,12 +160,16 @@ export class MirrorManager {
       clock: this.#clock,
       leaseTtlSeconds,
       windowBytesMax,
+      owners,
     })
     const end = new AbortController()
     const before = this.#ending.get(cluster) ?? Promise.resolve()
     const ended = before
       .then(() => this.#runAgain(mirror, end.signal, cluster))
-      .finally(() => origin.close?.())
+      .finally(() => {
+        origin.close?.()
+        owners?.origin.close?.()
+      })
     this.#mirrors.set(cluster, { config, mirror, end, ended })
   }
 

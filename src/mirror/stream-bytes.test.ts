@@ -18,6 +18,9 @@ test('shares the total evenly among streams, also after a reload of the clusters
   assert.deepEqual([bytes.page, bytes.window], [4 * MIB, MIB])
   source.clusters = mirroring(undefined)
   assert.equal(bytes.page, 16 * MIB)
+  const mirror = { namespaces: undefined, owners: true } as MirrorConfig
+  source.clusters = new Map([['c', { mirror }]])
+  assert.equal(bytes.page, 8 * MIB, 'half is for the pages of owners')
 })
 
 test('gives a stream no more than it can use and no less than it needs', () => {

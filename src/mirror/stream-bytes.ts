@@ -47,7 +47,9 @@ export class SharedStreamBytes implements StreamBytes {
     this.#counted = clusters
     let streams = 0
     for (const { mirror } of clusters.values()) {
-      if (mirror !== undefined) streams += mirror.namespaces?.length ?? 1
+      if (mirror === undefined) continue
+      // Owners are listed one page at a time.
+      streams += (mirror.namespaces?.length ?? 1) + (mirror.owners === true ? 1 : 0)
     }
     const scale = this.#totalBytes / (Math.max(1, streams) * (most.page + most.window))
     const sized = (what: keyof StreamBytes): number =>

@@ -1,16 +1,20 @@
 import type { CachedStorage } from '../cache/cached-storage.ts'
-import type { ClustersSource } from '../clusters/clusters-file.ts'
-import { OriginClient } from '../clusters/origin-client.ts'
+import type { ClusterConfig, ClustersSource } from '../clusters/clusters-file.ts'
+import { OriginClient, type OriginClientOptions } from '../clusters/origin-client.ts'
 import type { EtcdClient } from '../etcd/client.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { Lane } from '../lib/run-queue.ts'
 import { HttpOrigin } from '../mirror/http-origin.ts'
-import { MirrorManager } from '../mirror/mirror-manager.ts'
+import { HttpOwners } from '../mirror/http-owners.ts'
+import { MirrorManager, type OwnerReading } from '../mirror/mirror-manager.ts'
 import { SharedStreamBytes } from '../mirror/stream-bytes.ts'
 import type { WriteAdmission } from '../registry/admission/write-admission.ts'
 import type { Retention } from '../retention/retention.ts'
 import type { CountedWrites } from '../storage/counted-writes.ts'
 import { releaseVersion } from './build-info.ts'
+
+/** Three watches for each of 100 namespaces, and lists. */
+const OWNERS_SOCKETS_MAX = 310
 
 /** The part of the memory limit that pages and writes of mirrors may take. */
 const MEMORY_PART = 1 / 32
@@ -25,6 +29,8 @@ interface MirrorParts {
   readonly retention: Pick<Retention, 'policy'>
   readonly eventBytesMax: number
   readonly admission: WriteAdmission | undefined
+  /** Learns the owners that the origins know. */
+  readonly knownOwners?: OwnerReading['known'] | undefined
   /** Undefined: mirrors hold as much as they can use. */
   readonly memoryLimitBytes: number | undefined
   /** Comparing the lists of origins with the stored events uses its time. */
@@ -35,6 +41,7 @@ interface MirrorParts {
 /** The mirrors of the clusters in the clusters file. */
 export function createMirrors(parts: MirrorParts): MirrorManager {
   const { client, cached, writes, prefix, replica, clusters, retention, lane, log } = parts
+  const { knownOwners } = parts
   const { memoryLimitBytes = Number.POSITIVE_INFINITY } = parts
   const streamBytes = new SharedStreamBytes(memoryLimitBytes * MEMORY_PART, clusters)
   return new MirrorManager({
@@ -51,13 +58,16 @@ export function createMirrors(parts: MirrorParts): MirrorManager {
     lifetimeOf: (event) => retention.policy.lifetimeOf(event),
     eventBytesMax: parts.eventBytesMax,
     admission: parts.admission,
-    originFor: ({ name, kubeconfig }) => {
-      // The clusters file requires it for a mirrored cluster.
-      if (kubeconfig === undefined) throw new Error(`cluster ${name} has no kubeconfig`)
-      return new HttpOrigin({
-        client: new OriginClient(kubeconfig, { userAgent: `tidings/${releaseVersion()}` }),
-        pageBytesMax: () => streamBytes.page,
-      })
+    originFor: (config) =>
+      new HttpOrigin({ client: clientFor(config), pageBytesMax: () => streamBytes.page }),
+    owners: knownOwners && {
+      known: knownOwners,
+      // Events do not wait for connections that owners use.
+      originFor: (config) =>
+        new HttpOwners({
+          client: clientFor(config, { socketsMax: OWNERS_SOCKETS_MAX }),
+          pageBytesMax: () => streamBytes.page,
+        }),
     },
     windowBytesMax: () => streamBytes.window,
     history: {
@@ -66,4 +76,13 @@ export function createMirrors(parts: MirrorParts): MirrorManager {
     },
     log,
   })
+}
+
+function clientFor(
+  { name, kubeconfig }: ClusterConfig,
+  options: OriginClientOptions = {},
+): OriginClient {
+  // The clusters file requires it for a mirrored cluster.
+  if (kubeconfig === undefined) throw new Error(`cluster ${name} has no kubeconfig`)
+  return new OriginClient(kubeconfig, { userAgent: `tidings/${releaseVersion()}`, ...options })
 }

@@ -15,6 +15,7 @@ export interface MirrorReplicaOptions {
   /** Replaces the storage that the mirror writes to, to plant a fault. */
   readonly spoil?: (storage: MirrorManagerOptions['storage']) => MirrorManagerOptions['storage']
   readonly lifetimeOf?: MirrorManagerOptions['lifetimeOf']
+  readonly owners?: MirrorManagerOptions['owners']
 }
 
 export function mirroredCluster(
@@ -82,6 +83,7 @@ export class MirrorReplica implements AsyncDisposable {
       log: silentLog,
       clock: { now: () => this.#now() },
       leaseTtlSeconds: options.leaseTtlSeconds,
+      owners: options.owners,
     })
     const { signal } = this.#end
     this.#running = Promise.all([

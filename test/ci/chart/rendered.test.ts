@@ -273,6 +273,13 @@ describe('particular objects', () => {
     const given = find(manifestsIn(text), 'ClusterRole')['rules']
     assert.deepEqual(rightsIn(await render('own-cluster')), given)
     const [events, kubeSystem] = given
+    const withOwners = text.replace(/^( {2})# (- apiGroups| {2}(?:resources|verbs))/gm, '$1$2')
+    assert.deepEqual(
+      rightsIn(await render('owners')).filter((rule) => rule.resourceNames === undefined),
+      find(manifestsIn(withOwners), 'ClusterRole')['rules'].filter(
+        (rule: Fields) => rule['resourceNames'] === undefined,
+      ),
+    )
     const limited = await render('own-namespaces')
     assert.deepEqual(rightsIn(limited), [kubeSystem], 'a RoleBinding elsewhere would not grant it')
     const bindings = limited.filter(({ kind }) => kind === 'RoleBinding')
