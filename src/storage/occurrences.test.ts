@@ -8,6 +8,7 @@ import {
   occurrencesAfter,
   type SeenFields,
   SPANS_MAX,
+  timeOf,
 } from './occurrences.ts'
 
 const midnight = Date.UTC(2026, 10, 17)
@@ -17,17 +18,38 @@ function seen(firstSeenMs: number, lastSeenMs: number, occurrences: number): See
   return { firstSeenMs, lastSeenMs, occurrences }
 }
 
-/** What is known after the event was created at the first time, and raised by one at the others. */
-function raisedAt(times: readonly number[]): Occurrences {
-  const [firstMs = 0, ...later] = times
+interface Raise {
+  readonly by: number
+  readonly atMs: number
+}
+
+/** What is known after the event was created at this time, and raised later. */
+function raised(firstMs: number, raises: readonly Raise[]): Occurrences {
   let before = seen(firstMs, firstMs, 1)
   let known = firstOccurrences(before)
-  for (const lastMs of later) {
-    const after = seen(firstMs, lastMs, before.occurrences + 1)
+  for (const { by, atMs } of raises) {
+    const after = seen(firstMs, atMs, before.occurrences + by)
     known = occurrencesAfter(known, before, after) ?? firstOccurrences(after)
     before = after
   }
   return known
+}
+
+/** What is known after the event was created at the first time, and raised by one at the others. */
+function raisedAt([firstMs = 0, ...later]: readonly number[]): Occurrences {
+  return raised(
+    firstMs,
+    later.map((atMs) => ({ by: 1, atMs })),
+  )
+}
+
+/** Running sums. */
+function added(startMs: number, gaps: readonly number[]): readonly number[] {
+  let atMs = startMs
+  return gaps.map((gap) => {
+    atMs += gap
+    return atMs
+  })
 }
 
 function countIn({ spans }: Occurrences, fromMs: number, toMs: number): number {
@@ -64,11 +86,45 @@ describe('occurrences', () => {
     const before = seen(minutes(0), minutes(10), 3)
     const after = seen(minutes(0), minutes(30), 7)
     const known = occurrencesAfter(firstOccurrences(before), before, after)
-    assert.deepEqual(known?.spans.at(-1), {
-      firstMs: minutes(15),
+    assert.ok(known)
+    assert.deepEqual(known.spans.at(-1), {
+      firstMs: minutes(10),
       lastMs: minutes(30),
       count: 4,
+      isOpen: true,
     })
+    const added = [15, 20, 25, 30].map((at) => countIn(known, minutes(at), minutes(at) + 1))
+    assert.deepEqual(added, [1, 1, 1, 1])
+    assert.equal(countIn(known, minutes(10) + 1, minutes(30) + 1), 4)
+  })
+
+  test('that several writes add stay between what was known before and the last', () => {
+    const made = fc.array(
+      fc.record({ by: fc.integer({ min: 1, max: 9 }), afterMs: fc.nat({ max: 4_000_000 }) }),
+      { minLength: 1, maxLength: 100 },
+    )
+    fc.assert(
+      fc.property(made, (list) => {
+        const times = added(
+          midnight,
+          list.map(({ afterMs }) => afterMs),
+        )
+        const raises = list.map(({ by }, at) => ({ by, atMs: times[at] ?? 0 }))
+        const known = raised(midnight, raises)
+        const edges = [midnight, ...times]
+        for (const [at, span] of known.spans.entries()) {
+          // Every end is a time at which it was seen, and no time between two spans is lost.
+          assert.ok(edges.includes(span.firstMs) && edges.includes(span.lastMs))
+          assert.equal(span.isOpen && span.firstMs, span.isOpen && known.spans[at - 1]?.lastMs)
+          for (let index = 0; index < span.count; index++) {
+            const ms = timeOf(span, index)
+            assert.ok(ms >= span.firstMs && ms <= span.lastMs)
+            assert.ok(countBefore(span, ms) <= index && index < countBefore(span, ms + 1))
+          }
+        }
+      }),
+      { numRuns: 100 },
+    )
   })
 
   test('are as before when the count is', () => {
@@ -90,7 +146,8 @@ describe('occurrences', () => {
       before,
       seen(minutes(0), minutes(5), 5),
     )
-    assert.deepEqual(known?.spans.at(-1), { firstMs: minutes(10), lastMs: minutes(10), count: 2 })
+    assert.ok(known)
+    assert.equal(countIn(known, minutes(10), minutes(10) + 1), 3)
   })
 
   test('of two hours are exact in buckets of five minutes, however many there were', () => {
@@ -108,11 +165,7 @@ describe('occurrences', () => {
     const gaps = fc.array(fc.integer({ min: 0, max: 4_000_000 }), { minLength: 1, maxLength: 300 })
     fc.assert(
       fc.property(gaps, (list) => {
-        let atMs = midnight
-        const times = list.map((gap) => {
-          atMs += gap
-          return atMs
-        })
+        const times = added(midnight, list)
         const { spans } = raisedAt(times)
         assert.ok(spans.length <= SPANS_MAX)
         assert.equal(

@@ -8,10 +8,13 @@ import type { EventFields } from './event-fields.ts'
 
 /** Some occurrences, evenly distributed from the first to the last. */
 export interface Span {
+  /** When the first was; if the span is open, all of them were later. */
   readonly firstMs: number
   readonly lastMs: number
   /** At least 1. */
   readonly count: number
+  /** They came with one write: only the last time is known, and that of the span before. */
+  readonly isOpen?: true
 }
 
 export interface Occurrences {
@@ -76,8 +79,11 @@ export function occurrencesAfter(
   if (raised === 0) return known
   const lastKnownMs = known.spans.at(-1)?.lastMs ?? after.lastSeenMs
   const lastMs = Math.max(after.lastSeenMs, lastKnownMs)
-  const firstMs = lastKnownMs + (lastMs - lastKnownMs) / raised
-  const spans = [...known.spans, { firstMs, lastMs, count: raised }]
+  const added: Span =
+    raised === 1
+      ? { firstMs: lastMs, lastMs, count: 1 }
+      : { firstMs: lastKnownMs, lastMs, count: raised, isOpen: true }
+  const spans = [...known.spans, added]
   return { ...known, spans: spans.length > SPANS_MAX ? merged(spans) : spans }
 }
 
@@ -90,8 +96,8 @@ function merged(spans: readonly Span[]): readonly Span[] {
     })
     const [one, other] = spans.slice(Math.max(at, 0), at + 2)
     if (at < 0 || one === undefined || other === undefined) continue
-    const both = { firstMs: one.firstMs, lastMs: other.lastMs, count: one.count + other.count }
-    return spans.toSpliced(at, 2, both)
+    const { lastMs } = other
+    return spans.toSpliced(at, 2, { ...one, lastMs, count: one.count + other.count })
   }
   return spans
 }
@@ -100,10 +106,18 @@ function isOnePeriod(oneMs: number, otherMs: number, periodMs: number): boolean 
   return Math.floor(oneMs / periodMs) === Math.floor(otherMs / periodMs)
 }
 
-/** How many occurrences of the span are before this time. */
-export function countBefore({ firstMs, lastMs, count }: Span, ms: number): number {
+/** How many occurrences of the span were before this time, as far as it is known. */
+export function countBefore({ firstMs, lastMs, count, isOpen }: Span, ms: number): number {
   if (ms <= firstMs) return 0
   if (ms > lastMs) return count
-  // Later than the first and not after the last, so there are at least two at different times.
-  return Math.min(count - 1, Math.ceil(((ms - firstMs) * (count - 1)) / (lastMs - firstMs)))
+  // Later than the first and not after the last, so these are two different times.
+  const steps = Math.ceil(((ms - firstMs) * (isOpen ? count : count - 1)) / (lastMs - firstMs))
+  return Math.min(count - 1, isOpen ? steps - 1 : steps)
+}
+
+/** When the occurrence with this index was, as far as it is known. */
+export function timeOf({ firstMs, lastMs, count, isOpen }: Span, index: number): number {
+  const steps = isOpen ? count : count - 1
+  if (steps === 0) return firstMs
+  return Math.floor(firstMs + ((lastMs - firstMs) * (isOpen ? index + 1 : index)) / steps)
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import type { Span } from './occurrences.ts'
 import {
   blanksOf,
   decodeTrailer,
@@ -23,7 +24,7 @@ function fieldsOf(occurrences: number, name = 'web-7d9f8b6c5-x2k4q'): TrailerFie
 const spans = fc
   .array(
     fc.record({
-      gap: fc.integer({ min: 0, max: 100_000 }),
+      gap: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 100_000 })),
       length: fc.integer({ min: 0, max: 50_000 }),
       count: fc.integer({ min: 1, max: 100_000 }),
     }),
@@ -31,10 +32,11 @@ const spans = fc
   )
   .map((list) => {
     let atMs = Date.UTC(2026, 0, 1)
-    return list.map(({ gap, length, count }) => {
+    return list.map(({ gap, length, count }, index): Span => {
+      const isOpen = index > 0 && gap === 0 && count > 1
       const firstMs = atMs + gap * secondMs
       atMs = firstMs + length * secondMs
-      return { firstMs, lastMs: atMs, count }
+      return { firstMs, lastMs: atMs, count, ...(isOpen && { isOpen }) }
     })
   })
 
@@ -108,6 +110,17 @@ describe('a trailer', () => {
     }
     const encoded = encodeTrailer({ occurrences, node: 'worker-3' }, fieldsOf(3))
     assert.deepEqual(decodeTrailer(encoded, fieldsOf(4)), { node: 'worker-3' })
+  })
+
+  test('with occurrences after the last time of the event says nothing about them', () => {
+    const occurrences = {
+      spans: [{ firstMs: lastSeenMs, lastMs: lastSeenMs, count: 3 }],
+      isFirstEstimated: true,
+    }
+    const fields = fieldsOf(3)
+    const earlier = { ...fields, lastSeenMs: lastSeenMs - secondMs }
+    assert.deepEqual(decodeTrailer(encodeTrailer({ occurrences }, fields), fields), { occurrences })
+    assert.deepEqual(decodeTrailer(encodeTrailer({ occurrences }, earlier), earlier), {})
   })
 
   test('leaves out names that no object of Kubernetes has', () => {

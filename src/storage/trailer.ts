@@ -74,7 +74,10 @@ function isStorable({ kind, name }: WorkloadMark): boolean {
   return kind.length <= NAME_LENGTH_MAX && name.length <= NAME_LENGTH_MAX
 }
 
-/** From the newest to the oldest, in whole seconds. */
+/**
+ * From the newest to the oldest, in whole seconds. An open span begins where the one before ends, and
+ * is recognised by that.
+ */
 function writeSpans(bits: BitWriter, spans: readonly Span[], lastSeenMs: number): void {
   let after = secondsOf(lastSeenMs)
   for (const [index, span] of spans.toReversed().entries()) {
@@ -114,15 +117,23 @@ export function decodeTrailer(bytes: Buffer | undefined, fields: TrailerFields):
   const workload = readWorkload(bits, fields.regarding.name)
   const node = bits.text()
   if (bits.isBeyondEnd || spans === undefined) return NOTHING
-  const isWhole = spans.reduce((sum, { count }) => sum + count, 0) === fields.occurrences
   return {
-    ...(isWhole && { occurrences: { spans, isFirstEstimated } }),
+    ...(areOf(fields, spans) && { occurrences: { spans, isFirstEstimated } }),
     ...(workload !== undefined && { workload }),
     ...(node !== '' && { node }),
   }
 }
 
 const NOTHING: Trailer = {}
+
+/**
+ * Whether these are all occurrences of the event, none after its last time. Otherwise something else
+ * than a recorder has changed its count or that time, and nothing is known.
+ */
+function areOf({ lastSeenMs, occurrences }: SeenFields, spans: readonly Span[]): boolean {
+  const sum = spans.reduce((total, { count }) => total + count, 0)
+  return sum === occurrences && (spans.at(-1)?.lastMs ?? lastSeenMs) <= lastSeenMs
+}
 
 function readSpans(bits: BitReader, lastSeenMs: number): readonly Span[] | undefined {
   const count = bits.number()
@@ -136,6 +147,10 @@ function readSpans(bits: BitReader, lastSeenMs: number): readonly Span[] | undef
     // The fraction of the second is known only where the event has it.
     const lastMs = index === 0 && distance === 0 ? lastSeenMs : last * SECOND_MS
     const firstMs = first === last ? lastMs : first * SECOND_MS
+    const newer = spans.at(-1)
+    if (newer !== undefined && newer.count > 1 && distance === 0) {
+      spans[index - 1] = { ...newer, isOpen: true }
+    }
     spans.push({ firstMs, lastMs, count: bits.number() })
     after = first
   }

@@ -1,5 +1,5 @@
 /** When the events in memory were observed, for counts within a window. */
-import { countBefore, type Occurrences, type Span } from '../../storage/occurrences.ts'
+import { countBefore, type Occurrences, type Span, timeOf } from '../../storage/occurrences.ts'
 import type { TimeWindow } from '../../storage/summary.ts'
 import type { EventTable } from '../memory/event-table.ts'
 
@@ -63,20 +63,20 @@ export class OccurrenceTimes {
     let lastMs = 0
     let isEstimated = false
     for (const span of spans) {
+      isEstimated ||= this.#isCut(span)
       const before = countBefore(span, this.#sinceMs)
       const end = countBefore(span, this.#untilMs)
       if (end <= before) continue
       if (count === 0) firstMs = timeOf(span, before)
       lastMs = timeOf(span, end - 1)
       count += end - before
-      isEstimated ||= end - before < span.count
     }
     return { count, firstMs, lastMs, isEstimated }
   }
-}
 
-/** When the occurrence with this index was, as far as it is known. */
-function timeOf({ firstMs, lastMs, count }: Span, index: number): number {
-  if (index === 0 || count === 1) return firstMs
-  return Math.floor(firstMs + ((lastMs - firstMs) * index) / (count - 1))
+  /** Whether it is unknown which of its occurrences were within the window. */
+  #isCut({ firstMs, lastMs, count }: Span): boolean {
+    const isCutAt = (ms: number) => firstMs < ms && ms <= lastMs
+    return count > 1 && (isCutAt(this.#sinceMs) || isCutAt(this.#untilMs))
+  }
 }

@@ -175,8 +175,10 @@ function timesOf(made: Fields, event: StoredEvent): readonly Timed[] {
   for (const [by, after] of raisesOf(made)) {
     seen += after
     const nextMs = Math.max(lastMs, seen * secondMs)
-    const fromMs = Math.floor((lastMs + (nextMs - lastMs) / by) / secondMs) * secondMs
-    times.push(...distributed(fromMs, nextMs, by, false))
+    const span = [by === 1 ? nextMs : lastMs, nextMs] as const
+    for (let index = 1; index <= by; index++) {
+      times.push({ ms: lastMs + ((nextMs - lastMs) * index) / by, span, isEstimated: false })
+    }
     lastMs = nextMs
   }
   return times
@@ -184,7 +186,7 @@ function timesOf(made: Fields, event: StoredEvent): readonly Timed[] {
 
 interface Timed {
   readonly ms: number
-  /** The times of the first and the last occurrence that were told together. */
+  /** The occurrences that were told together were between these times. */
   readonly span: readonly [firstMs: number, lastMs: number]
   readonly isEstimated: boolean
 }
@@ -269,9 +271,9 @@ function seenIn(event: StoredEvent, window: TimeWindow, newSince?: TimeWindow): 
   const times = all.filter(({ ms }) => isWithin(window, ms))
   const before = newSince === undefined ? [] : all.filter(({ ms }) => isWithin(newSince, ms))
   const isWhole = isWithin(window, lastSeenMs) && (firstSeenMs >= sinceMs || occurrences === 1)
-  const isCut = times.some(({ span }) => {
-    const inSpan = (list: readonly Timed[]) => list.filter((one) => one.span === span).length
-    return inSpan(times) < inSpan(all)
+  const isCut = all.some(({ span: [fromMs, toMs] }) => {
+    const { untilMs = Number.POSITIVE_INFINITY } = window
+    return [sinceMs, untilMs].some((ms) => fromMs < ms && ms <= toMs)
   })
   const firstMs = isWhole ? (firstSeenMs >= sinceMs ? firstSeenMs : lastSeenMs) : times[0]?.ms
   return {
