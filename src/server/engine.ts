@@ -4,7 +4,6 @@ import type { Event } from '../api/event.ts'
 import { CachedStorage } from '../cache/cached-storage.ts'
 import type { ClustersSource } from '../clusters/clusters-file.ts'
 import type { EtcdClient } from '../etcd/client.ts'
-import { KnownOwners } from '../incidents/known-owners.ts'
 import { within } from '../lib/abort.ts'
 import type { Log } from '../lib/log/log.ts'
 import { RunQueue } from '../lib/run-queue.ts'
@@ -114,7 +113,6 @@ export class Engine {
   readonly #datastore: Datastore
   readonly #budget: EngineParts['budget']
   readonly #runQueue: RunQueue
-  readonly #knownOwners = new KnownOwners()
   readonly #end = new AbortController()
   /** Who writes most events now. */
   readonly sources: TopSources = new TopSources()
@@ -206,7 +204,6 @@ export class Engine {
         retention,
         eventBytesMax: this.#options.maxEventBytes,
         admission,
-        knownOwners: this.#knownOwners,
         memoryLimitBytes: this.#budget?.limit.bytes,
         lane: this.#runQueue.serverLane('mirrors'),
         log: this.#log.child({ logger: 'mirror' }),

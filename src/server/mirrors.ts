@@ -6,7 +6,7 @@ import type { Log } from '../lib/log/log.ts'
 import type { Lane } from '../lib/run-queue.ts'
 import { HttpOrigin } from '../mirror/http-origin.ts'
 import { HttpOwners } from '../mirror/http-owners.ts'
-import { MirrorManager, type OwnerReading } from '../mirror/mirror-manager.ts'
+import { MirrorManager } from '../mirror/mirror-manager.ts'
 import { SharedStreamBytes } from '../mirror/stream-bytes.ts'
 import type { WriteAdmission } from '../registry/admission/write-admission.ts'
 import type { Retention } from '../retention/retention.ts'
@@ -29,8 +29,6 @@ interface MirrorParts {
   readonly retention: Pick<Retention, 'policy'>
   readonly eventBytesMax: number
   readonly admission: WriteAdmission | undefined
-  /** Learns the owners that the origins know. */
-  readonly knownOwners?: OwnerReading['known'] | undefined
   /** Undefined: mirrors hold as much as they can use. */
   readonly memoryLimitBytes: number | undefined
   /** Comparing the lists of origins with the stored events uses its time. */
@@ -41,7 +39,6 @@ interface MirrorParts {
 /** The mirrors of the clusters in the clusters file. */
 export function createMirrors(parts: MirrorParts): MirrorManager {
   const { client, cached, writes, prefix, replica, clusters, retention, lane, log } = parts
-  const { knownOwners } = parts
   const { memoryLimitBytes = Number.POSITIVE_INFINITY } = parts
   const streamBytes = new SharedStreamBytes(memoryLimitBytes * MEMORY_PART, clusters)
   return new MirrorManager({
@@ -60,8 +57,8 @@ export function createMirrors(parts: MirrorParts): MirrorManager {
     admission: parts.admission,
     originFor: (config) =>
       new HttpOrigin({ client: clientFor(config), pageBytesMax: () => streamBytes.page }),
-    owners: knownOwners && {
-      known: knownOwners,
+    owners: {
+      known: cached.owners,
       // Events do not wait for connections that owners use.
       originFor: (config) =>
         new HttpOwners({
