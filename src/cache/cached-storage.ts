@@ -1,4 +1,3 @@
-import type { Event } from '../api/event.ts'
 import type { KnownOwners } from '../incidents/known-owners.ts'
 import { marksOf } from '../incidents/marks.ts'
 import { pause } from '../lib/abort.ts'
@@ -22,7 +21,7 @@ import type {
   EventScope,
   KnownEvent,
   ListOptions,
-  Marks,
+  MarksOf,
   PulledWatch,
   ReadOptions,
   ReadStorage,
@@ -296,7 +295,7 @@ export class CachedStorage implements ReadStorage {
   }
 
   /** What the events in memory tell about another one. */
-  readonly marksOf = (cluster: string, event: Event): Marks =>
+  readonly marksOf: MarksOf = (cluster, event) =>
     marksOf(cluster, event, {
       owners: this.#memory.owners,
       nodeOfPod: (home, pod) => nodeOfPod(this.#memory, home, pod),

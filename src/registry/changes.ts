@@ -9,7 +9,7 @@ import type {
   EventKey,
   EventStorage,
   EventWrites,
-  Marks,
+  MarksOf,
   NewState,
   StoredEvent,
 } from '../storage/storage.ts'
@@ -57,9 +57,6 @@ export interface ChangesOptions {
   readonly admission: Pick<WriteAdmission, 'admit'> | undefined
   readonly marksOf: MarksOf | undefined
 }
-
-/** What is known about an event from others of its cluster. */
-export type MarksOf = (cluster: string, event: Event) => Marks
 
 export class EventChanges {
   readonly #storage: ChangesOptions['storage']

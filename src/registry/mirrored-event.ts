@@ -10,10 +10,16 @@ import { StatusError } from '../api/status.ts'
 import { isDnsLabel, pathSegmentNames } from '../api/validation/names.ts'
 import { isUnreadable, StorageError } from '../storage/errors.ts'
 import { isPart } from '../storage/event-scope.ts'
-import type { EventKey, EventStorage, Fence, NewState, StoredEvent } from '../storage/storage.ts'
+import type {
+  EventKey,
+  EventStorage,
+  Fence,
+  MarksOf,
+  NewState,
+  StoredEvent,
+} from '../storage/storage.ts'
 import { fieldsOf } from '../storage/stored-form.ts'
 import { type AdmittedWrite, type WriteAdmission, writeOf } from './admission/write-admission.ts'
-import type { MarksOf } from './changes.ts'
 import {
   boundedBody,
   compareOriginVersions,

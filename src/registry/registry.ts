@@ -13,6 +13,7 @@ import type {
   EventKey,
   EventStorage,
   EventWrites,
+  MarksOf,
   ReadOptions,
   StoredEvent,
 } from '../storage/storage.ts'
@@ -30,7 +31,7 @@ import {
   notDamaged,
   unknownUid,
 } from './change-checks.ts'
-import { type Decision, EventChanges, type MarksOf } from './changes.ts'
+import { type Decision, EventChanges } from './changes.ts'
 import { readVersion } from './read/list-position.ts'
 import {
   alreadyExists,

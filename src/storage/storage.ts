@@ -245,6 +245,9 @@ export interface NewState extends Marks {
 /** What other events or owner references told about an event. */
 export type Marks = Pick<Trailer, 'workload' | 'node'>
 
+/** Finds what is known about an event of this cluster that is about to be stored. */
+export type MarksOf = (cluster: string, event: Event) => Marks
+
 /** Gets the event before it is deleted, and throws to prevent that. Must be repeatable too. */
 export type Guard = (current: StoredEvent) => void
 

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Event } from '../../api/event.ts'
 import { KnownOwners } from '../../incidents/known-owners.ts'
 import { marksOf } from '../../incidents/marks.ts'
 import { versionOfChange } from '../../storage/resource-version.ts'
@@ -48,7 +47,7 @@ describe('the node of a pod', () => {
       owners: new KnownOwners(),
       nodeOfPod: (cluster: string, pod: typeof POD) => nodeOfPod(memory, cluster, pod),
     } as const
-    const evicted: Event = {
+    const evicted = {
       metadata: { name: 'x', namespace: 'shop' },
       reason: 'TaintManagerEviction',
       reportingController: 'taint-eviction-controller',
