@@ -32,6 +32,12 @@ export const eventSummaryType: StructType = new StructType('EventSummary', [
     keepsZero: true,
     doc: 'How many of the occurrences are Warnings.',
   },
+  {
+    name: 'workloadRule',
+    number: 13,
+    type: 'string',
+    doc: 'Grouped by workload: what decided it for the event seen last: owner, event, name or self.',
+  },
   count('before', 11, 'With `compare`: the occurrences in the time that it is compared with.'),
   {
     name: 'estimated',

@@ -58,6 +58,8 @@ export interface SummaryGroup {
    * a workload is `<kind>/<name>`. A long value is shortened to its beginning and a digest.
    */
   readonly values: readonly string[]
+  /** If they are grouped by workload: what decided that the event that was seen last belongs to it. */
+  readonly workloadRule?: string | undefined
   /** How often the events were observed, within the window. */
   readonly occurrences: number
   /** The occurrences in `newSince`, if there is one. */

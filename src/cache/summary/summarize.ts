@@ -1,3 +1,4 @@
+import { workloadOf } from '../../incidents/marks.ts'
 import type { InLane } from '../../lib/run-queue.ts'
 import { beginningOf } from '../../lib/text/shortened.ts'
 import { throwIfAborted } from '../../storage/aborted-read.ts'
@@ -42,7 +43,7 @@ export async function summarize(
   const counts = await GroupCounts.of(table, list, { groups, chosen, objects, signal, lane })
   return {
     version: state.version,
-    groups: await shownGroups(table, { top, groups, counts, newSince, signal, lane }),
+    groups: await shownGroups(table, { ...options, top, groups, counts }),
     hidden,
   }
 }
@@ -64,7 +65,7 @@ function lengthOf({ sinceMs = 0, untilMs = 0 }: TimeWindow = {}): number {
   return untilMs - sinceMs
 }
 
-interface Shown extends InLane, Pick<SummaryOptions, 'newSince'> {
+interface Shown extends InLane, Pick<SummaryOptions, 'groupBy' | 'newSince'> {
   readonly top: readonly TopGroup[]
   readonly groups: Groups
   readonly counts: GroupCounts
@@ -72,13 +73,16 @@ interface Shown extends InLane, Pick<SummaryOptions, 'newSince'> {
 
 async function shownGroups(
   table: EventTable,
-  { top, groups, counts, newSince, signal, lane }: Shown,
+  { top, groups, counts, groupBy, newSince, signal, lane }: Shown,
 ): Promise<readonly SummaryGroup[]> {
   const shown: SummaryGroup[] = []
+  const hasWorkload = groupBy.includes('workload')
   using slices = lane.slices({ signal })
   for (const [row, { group, values }] of top.entries()) {
+    const sample = table.read(counts.samples[row] ?? 0)
     shown.push({
       values,
+      ...(hasWorkload && { workloadRule: workloadOf(sample).rule }),
       occurrences: groups.occurrencesOf(group),
       ...(newSince !== undefined && { before: groups.countBefore(group) }),
       isEstimated: counts.estimated[row] === 1,
@@ -87,7 +91,7 @@ async function shownGroups(
       objects: counts.objects[row] ?? 0,
       firstMs: counts.firstMs[row] || undefined,
       lastMs: counts.lastMs[row] || undefined,
-      note: beginningOf(table.read(counts.samples[row] ?? 0).fields.note, NOTE_MAX),
+      note: beginningOf(sample.fields.note, NOTE_MAX),
     })
     if (!slices.isOver()) continue
     await slices.next()

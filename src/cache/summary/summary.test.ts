@@ -330,6 +330,7 @@ function plainSummary(
     )
     made.push({
       values: JSON.parse(key),
+      ...(groupBy.includes('workload') && { workloadRule: 'self' }),
       occurrences: sum(members),
       ...(newSince !== undefined && { before }),
       isEstimated: members.some(({ isEstimated }) => isEstimated),

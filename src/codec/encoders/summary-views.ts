@@ -52,6 +52,11 @@ const NOTE: CountColumn = {
   cell: (summary) => textOf(summary, 'sampleNote').replaceAll(/\s+/g, ' ').trim(),
 }
 
+const RULE: CountColumn = {
+  ...column('Rule', 1, 'What decided the workload: owner, event, name or self.'),
+  cell: (summary) => textOf(summary, 'workloadRule'),
+}
+
 /** The view of summaries that are grouped by these fields. Only one field can have a rate. */
 export function summaryView(
   groupBy: readonly ShownField[],
@@ -67,6 +72,7 @@ export function summaryView(
     FIRST,
     LAST,
     NOTE,
+    ...(groupBy.includes('workload') ? [RULE] : []),
   ]
   return objectView({
     type: eventSummaryType,

@@ -36,6 +36,7 @@ export function summaryObject(
     { name: nameOf(groupBy, shown.values), namespace: namespaceOf(context) ?? group['namespace'] },
     {
       group,
+      workloadRule: shown.workloadRule,
       occurrences: shown.occurrences,
       before: shown.before,
       estimated: shown.isEstimated === true ? true : undefined,
