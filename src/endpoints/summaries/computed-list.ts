@@ -16,7 +16,7 @@ import { readLimitLabel } from '../request/option-labels.ts'
 import { readInteger } from '../request/query-values.ts'
 import { warningHeader } from '../response/warnings.ts'
 
-export interface SummaryPlan extends Pick<ReturnType<typeof listPlan>, 'selector'> {
+export interface SummaryPlan extends Pick<ReturnType<typeof listPlan>, 'selector' | 'warnings'> {
   readonly scope: EventScope
   readonly notOlderThan: Version | undefined
   readonly versionText: string | undefined
@@ -40,9 +40,9 @@ export function summaryPlan(target: ListTarget, nowMs: number): SummaryPlan {
   const unlimited = new URLSearchParams(query)
   unlimited.delete('limit')
   const plan = listPlan({ ...target, query: unlimited }, { nowMs })
-  const { scope, selector, notOlderThan, versionText } = plan
+  const { scope, selector, warnings, notOlderThan, versionText } = plan
   const limit = Math.min(...limits.filter((one) => one !== undefined))
-  return { scope, selector, notOlderThan, versionText, limit }
+  return { scope, selector, warnings, notOlderThan, versionText, limit }
 }
 
 /** Awaits the computation, and translates its errors into API errors. */

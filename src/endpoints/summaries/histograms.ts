@@ -59,7 +59,7 @@ export function eventHistograms({
         const [startMs = 0, endMs = 0] = bounds.slice(index, index + 2)
         return bucketObject({ startMs, endMs, counts }, { cluster, place, version })
       })
-      const warnings = mirrored?.warnings(cluster) ?? []
+      const warnings = [...(mirrored?.warnings(cluster) ?? []), ...plan.warnings]
       return computedResponse(encoder, { version, items, warnings, lane, signal })
     },
   }

@@ -92,6 +92,7 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
         items: shown.groups.map((group) => summaryObject(groupBy, group, context)),
         warnings: [
           ...(options.mirrored?.warnings(cluster) ?? []),
+          ...plan.warnings,
           // A client that sends a lower limit knows that there are more. kubectl always sends 500.
           ...(plan.limit < SHOWN_MAX ? [] : hiddenWarning(shown.hidden)),
         ],

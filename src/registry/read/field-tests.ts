@@ -3,19 +3,24 @@
 import { kindOfWord } from '../../api/kind-words.ts'
 import type { FieldRequirement, SelectableField } from '../../api/selectors/field-selector.ts'
 import { parseTimeValue } from '../../api/selectors/time-value.ts'
+import {
+  isAnyMatch,
+  isMatch,
+  soleValue,
+  type ValuePattern,
+} from '../../api/selectors/value-pattern.ts'
 import { badRequest } from '../../api/status.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 import type { ObjectReference } from '../../storage/event-fields.ts'
-import type { Mention } from '../../storage/requires.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
-import { textsOf, textTest } from './text-test.ts'
+import { isTextTerm, textsOf, textTest } from './text-test.ts'
 
 export type EventTest = (stored: StoredEvent) => boolean
 
 /** The tests of all requirements, cheap ones first. Durations are before `nowMs`. */
 export function testsOf(fields: readonly FieldRequirement[], nowMs: number): readonly EventTest[] {
   const texts = textsOf(fields)
-  const others = fields.filter(({ field }) => field !== 'text')
+  const others = fields.filter((one) => !isTextTerm(one))
   return [
     ...others.map((one) => testOf(one, nowMs)),
     ...(texts.length === 0 ? [] : [textTest(texts)]),
@@ -24,7 +29,7 @@ export function testsOf(fields: readonly FieldRequirement[], nowMs: number): rea
 
 /** Throws a 400 when the value is malformed. */
 function testOf(requirement: FieldRequirement, nowMs: number): EventTest {
-  const { field, operator, value } = requirement
+  const { field, operator, patterns } = requirement
   const isEqual = operator === '='
   switch (field) {
     case 'since': {
@@ -36,49 +41,61 @@ function testOf(requirement: FieldRequirement, nowMs: number): EventTest {
       return ({ fields }) => fields.lastSeenMs < untilMs
     }
     case 'mentions': {
-      const mention = mentionOf(value)
+      const wanted = patterns.map(mentionOf)
       return ({ fields }) =>
-        (isMentioned(fields.regarding, mention) || isMentioned(fields.related, mention)) === isEqual
+        (isAnyOf(wanted, fields.regarding) || isAnyOf(wanted, fields.related)) === isEqual
     }
     default: {
       const read = readers[field as PlainField]
-      return (stored) => (read(stored) === value) === isEqual
+      const value = soleValue(patterns)
+      if (value !== undefined) return (stored) => (read(stored) === value) === isEqual
+      return (stored) => isAnyMatch(patterns, read(stored)) === isEqual
     }
   }
 }
 
 /** The time of a `since` or `until`. */
-export function boundOf({ field, operator, value }: FieldRequirement, nowMs: number): number {
+export function boundOf({ field, operator, patterns }: FieldRequirement, nowMs: number): number {
   if (operator === '!=') throw badRequest(`${field} is a bound: write ${field}=<time>`)
-  return parseTimeValue(field, value, nowMs)
+  return parseTimeValue(field, soleValue(patterns) ?? '', nowMs)
 }
 
-/** `Pod/web-0`, or a uid. */
-export function mentionOf(value: string): Mention {
-  const [kind = '', name, surplus] = value.split('/')
-  if (name === undefined && kind !== '') return { uid: kind }
+/** An object by lower-case kind and name, or the beginning of a name, or by uid. */
+export type MentionPattern =
+  | { readonly kind: string; readonly name: ValuePattern; readonly uid?: undefined }
+  | { readonly uid: string }
+
+/** Parses `Pod/web-0`, `Pod/web-*`, or a uid. */
+export function mentionOf({ text, isPrefix }: ValuePattern): MentionPattern {
+  const [kind = '', name, surplus] = text.split('/')
+  if (name === undefined && !isPrefix && UID.test(kind)) return { uid: kind }
   if (kind !== '' && name !== undefined && name !== '' && surplus === undefined) {
-    return { kind: kindOfWord(kind), name }
+    return { kind: kindOfWord(kind), name: { text: name, isPrefix } }
   }
+  const shown = `${truncate(text)}${isPrefix ? '*' : ''}`
+  const example = name === undefined && kind !== '' ? shown : 'web-0'
   throw badRequest(
-    `mentions: ${JSON.stringify(truncate(value))}: write a kind and a name, such as Pod/web-0, or a uid`,
+    `mentions: ${JSON.stringify(shown)}: write a kind and a name, such as Pod/${example}, or a uid`,
   )
 }
 
-function isMentioned({ kind, name, uid }: ObjectReference, mention: Mention): boolean {
+/**
+ * The beginning of a UUID, or of the hash that static pods have instead. Anything else is taken for
+ * a name whose kind was forgotten: as a uid it would find nothing.
+ */
+const UID = /^[\da-f]{8}[\da-f-]*$/i
+
+function isAnyOf(mentions: readonly MentionPattern[], object: ObjectReference): boolean {
+  for (const mention of mentions) if (isMentioned(object, mention)) return true
+  return false
+}
+
+function isMentioned({ kind, name, uid }: ObjectReference, mention: MentionPattern): boolean {
   if (mention.uid !== undefined) return uid === mention.uid
-  return name === mention.name && kind.toLowerCase() === mention.kind
+  return isMatch(mention.name, name) && kind.toLowerCase() === mention.kind
 }
 
-/** The value that the field must have, if one is required. */
-export function requiredValue(
-  fields: readonly FieldRequirement[],
-  field: SelectableField,
-): string | undefined {
-  return fields.find((one) => one.field === field && one.operator === '=')?.value
-}
-
-type PlainField = Exclude<SelectableField, 'since' | 'until' | 'mentions' | 'text'>
+type PlainField = Exclude<SelectableField, 'since' | 'until' | 'mentions' | 'text' | 'search'>
 
 const readers: Readonly<Record<PlainField, (stored: StoredEvent) => string>> = {
   'metadata.name': (stored) => stored.key.name,
