@@ -7,14 +7,14 @@ import { silentLog } from '../../src/lib/log/log.ts'
 import { aLane } from '../../src/lib/run-queue.fixture.ts'
 import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
 import { beginning } from '../../src/storage/resource-version.ts'
-import type { EventSelector, ListOptions } from '../../src/storage/storage.ts'
+import type { ListOptions } from '../../src/storage/storage.ts'
 import { eventsPerObject, objectOf, rareReason } from './events.ts'
 import { measureFanOut } from './fan-out.ts'
 import { Figures } from './figures.ts'
 import { LoopHolds } from './loop-holds.ts'
 import type { Done, Order } from './orders.ts'
 import { quantile } from './quantile.ts'
-import { measureQuestions } from './questions.ts'
+import { measureQuestions, selectorOf } from './questions.ts'
 import { measureSummaries } from './summaries.ts'
 
 const MiB = 1024 ** 2
@@ -99,21 +99,21 @@ async function pages(): Promise<void> {
 
 async function indexed(): Promise<void> {
   const random = () => objectOf(Math.floor((Math.random() * count) / 1000) * 1000 + 7)
-  const choices: Readonly<Record<string, () => EventSelector['requires'] & object>> = {
-    'regarding uid': () => ({ regardingUid: random().uid }),
-    'regarding kind, namespace and name': () => ({ regarding: random() }),
-    reason: () => ({ reason: rareReason }),
-    'controller, then regarding uid': () => ({
-      reportingController: 'kubelet',
-      type: 'Normal',
-      regardingUid: random().uid,
-    }),
+  const choices: Readonly<Record<string, () => string>> = {
+    'regarding uid': () => `regarding.uid=${random().uid}`,
+    'regarding kind, namespace and name': () => {
+      const { kind, namespace, name } = random()
+      return `regarding.kind=${kind},regarding.namespace=${namespace},regarding.name=${name}`
+    },
+    reason: () => `reason=${rareReason}`,
+    'controller, then regarding uid': () =>
+      `reportingController=kubelet,type=Normal,regarding.uid=${random().uid}`,
   }
-  for (const [name, requires] of Object.entries(choices)) {
+  for (const [name, text] of Object.entries(choices)) {
     const times: number[] = []
     let found = 0
     for (let n = 0; n < 2000; n++) {
-      const selector = selectorOf(requires())
+      const selector = selectorOf(text(), count)
       const before = performance.now()
       const page = await storage.list(all, {
         lane: aLane(),
@@ -138,20 +138,9 @@ async function indexed(): Promise<void> {
     lane: aLane(),
     limit: 500,
     signal,
-    selector: selectorOf({ type: 'None' }),
+    selector: selectorOf('type=None', count),
   })
   figures.note('none of all by type, without an index', performance.now() - before, 'ms')
-}
-
-function selectorOf(requires: EventSelector['requires'] & object): EventSelector {
-  return {
-    requires,
-    matches: ({ fields }) =>
-      (requires.regardingUid ?? fields.regarding.uid) === fields.regarding.uid &&
-      (requires.regarding?.name ?? fields.regarding.name) === fields.regarding.name &&
-      (requires.reason ?? fields.reason) === fields.reason &&
-      (requires.type ?? fields.type) === fields.type,
-  }
 }
 
 /** Lets another client do it, and waits until the cache has the change. */

@@ -6,7 +6,7 @@ import type { CachedStorage } from '../../src/cache/cached-storage.ts'
 import { aLane } from '../../src/lib/run-queue.fixture.ts'
 import { eventSelector } from '../../src/registry/read/event-selector.ts'
 import { beginning } from '../../src/storage/resource-version.ts'
-import type { EventScope, ListOptions } from '../../src/storage/storage.ts'
+import type { EventScope, EventSelector, ListOptions } from '../../src/storage/storage.ts'
 import { lastMs, objectOf } from './events.ts'
 import type { Figures } from './figures.ts'
 import { quantile } from './quantile.ts'
@@ -72,6 +72,6 @@ type Query = Partial<Omit<ListOptions, 'selector'>> & {
   readonly scope?: EventScope
 }
 
-function selectorOf(text: string, count: number) {
+export function selectorOf(text: string, count: number): EventSelector | undefined {
   return eventSelector(everyLabel, parseFieldSelector(text), lastMs(count))
 }

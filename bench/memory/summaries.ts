@@ -1,6 +1,7 @@
 import type { CachedStorage } from '../../src/cache/cached-storage.ts'
 import { aLane } from '../../src/lib/run-queue.fixture.ts'
 import { allEvents } from '../../src/storage/event-scope.ts'
+import { valueRequirement } from '../../src/storage/requires.ts'
 import { beginning } from '../../src/storage/resource-version.ts'
 import type { EventSelector } from '../../src/storage/storage.ts'
 import type { GroupField } from '../../src/storage/summary.ts'
@@ -12,7 +13,7 @@ const rounds = 5
 
 const pulled: EventSelector = {
   matches: ({ fields }) => fields.reason === 'Pulled',
-  requires: { reason: 'Pulled', isAll: true },
+  requires: { values: [valueRequirement('reason', '=', 'Pulled')], isAll: true },
 }
 
 /** The median time of a summary of 100,000 events; a seventh of all have the same reason. */

@@ -3,40 +3,44 @@
  * all mean `Pod`.
  */
 const SHORT_NAMES: Readonly<Record<string, string>> = {
-  configmap: 'cm',
-  cronjob: 'cj',
-  daemonset: 'ds',
-  deployment: 'deploy',
-  endpoints: 'ep',
-  horizontalpodautoscaler: 'hpa',
-  ingress: 'ing',
-  job: '',
-  namespace: 'ns',
-  networkpolicy: 'netpol',
-  node: 'no',
-  persistentvolume: 'pv',
-  persistentvolumeclaim: 'pvc',
-  pod: 'po',
-  poddisruptionbudget: 'pdb',
-  replicaset: 'rs',
-  replicationcontroller: 'rc',
-  secret: '',
-  service: 'svc',
-  serviceaccount: 'sa',
-  statefulset: 'sts',
+  ConfigMap: 'cm',
+  CronJob: 'cj',
+  DaemonSet: 'ds',
+  Deployment: 'deploy',
+  Endpoints: 'ep',
+  HorizontalPodAutoscaler: 'hpa',
+  Ingress: 'ing',
+  Job: 'job',
+  Namespace: 'ns',
+  NetworkPolicy: 'netpol',
+  Node: 'no',
+  PersistentVolume: 'pv',
+  PersistentVolumeClaim: 'pvc',
+  Pod: 'po',
+  PodDisruptionBudget: 'pdb',
+  ReplicaSet: 'rs',
+  ReplicationController: 'rc',
+  Secret: 'secret',
+  Service: 'svc',
+  ServiceAccount: 'sa',
+  StatefulSet: 'sts',
 }
 
 const KINDS: ReadonlyMap<string, string> = new Map(
-  Object.entries(SHORT_NAMES).flatMap(([kind, short]) => [
-    [short, kind] as const,
-    [pluralOf(kind), kind] as const,
-  ]),
+  Object.entries(SHORT_NAMES).flatMap(([kind, short]) => {
+    const lower = kind.toLowerCase()
+    return [short, lower, pluralOf(lower)].map((word) => [word, kind] as const)
+  }),
 )
+
+/** The kind as events contain it; undefined for an unknown word. */
+export function kindNameOf(word: string): string | undefined {
+  return KINDS.get(word.toLowerCase())
+}
 
 /** Returns the kind in lower case. An unknown word is taken for the kind itself. */
 export function kindOfWord(word: string): string {
-  const lower = word.toLowerCase()
-  return KINDS.get(lower) ?? lower
+  return (kindNameOf(word) ?? word).toLowerCase()
 }
 
 /** The plural form that kubectl guesses. */

@@ -138,6 +138,21 @@ describe('the attributes of a target', () => {
       'fieldSelector=metadata.name%3Da/b',
       'list|events.k8s.io|v1|events||a|',
     ],
+    ...['a|b', 'a*', 'a|a*'].map(
+      (name) =>
+        [
+          'GET',
+          '/apis/events.k8s.io/v1/namespaces/a/events',
+          `fieldSelector=metadata.name%3D${name}`,
+          'list|events.k8s.io|v1|events||a|',
+        ] as const,
+    ),
+    [
+      'GET',
+      '/apis/events.k8s.io/v1/namespaces/a/events',
+      'fieldSelector=metadata.name%3Dx|y,metadata.name%3Dx',
+      'list|events.k8s.io|v1|events||a|x',
+    ],
     [
       'GET',
       '/apis/tidings.dev/v1alpha1/eventsummaries',

@@ -16,6 +16,7 @@ import {
   type OptionName,
   parseSelector,
   type QueryOption,
+  requiredValue,
   summaryOptionNames,
 } from '../api/selectors/field-selector.ts'
 import { TIDINGS_GROUP } from '../api/tidings-group.ts'
@@ -274,10 +275,7 @@ function fieldNamesOf(group: string, resource: string): FieldNames {
 /** A list or watch of one object by its name is authorised for that object alone. */
 function requiredName(fields: ResourceTarget['fields']): string {
   if (fields instanceof Error) return ''
-  const required = fields.find(
-    ({ field, operator }) => field === 'metadata.name' && operator === '=',
-  )
-  const name = required?.value ?? ''
+  const name = requiredValue(fields, 'metadata.name') ?? ''
   // No object has such a name.
   return name === '.' || name === '..' || /[/%]/.test(name) ? '' : name
 }

@@ -1,53 +1,109 @@
+import type { FieldRequirement, SelectableField } from '../api/selectors/field-selector.ts'
+import { exactly, type ValuePattern } from '../api/selectors/value-pattern.ts'
+import type { StoredEvent } from './storage.ts'
+
 /** Properties that every match of a selector has, for implementations with indexes. All are optional. */
 export interface Requires {
-  /** The name of the event itself: within one namespace it needs no search. */
-  readonly name?: string | undefined
-  readonly regardingUid?: string | undefined
-  readonly regarding?:
-    | { readonly kind: string; readonly namespace: string; readonly name: string }
-    | undefined
-  /** The object that `regarding` or `related` refers to. */
-  readonly mentions?: Mention | undefined
-  readonly kind?: string | undefined
-  readonly reason?: string | undefined
-  readonly type?: string | undefined
-  readonly reportingController?: string | undefined
-  /** The reporting controller or, if an event names none, the component of the deprecated source. */
-  readonly controller?: string | undefined
-  /** Values that no match has. */
-  readonly not?: Readonly<Partial<Record<ValueField, string>>> | undefined
+  /** The name of the event itself: within a namespace, names are in the order of keys. */
+  readonly names?: readonly ValuePattern[] | undefined
+  readonly namespaces?: readonly ValuePattern[] | undefined
+  /** One of these uids. */
+  readonly regardingUids?: readonly string[] | undefined
+  /** One of these objects, in any namespace. */
+  readonly regarding?: readonly NamedObject[] | undefined
+  /** One of the objects that `regarding` or `related` refers to. */
+  readonly mentions?: readonly Mention[] | undefined
+  /** One of the workloads that the regarded object belongs to, or is. */
+  readonly workloads?: readonly NamedObject[] | undefined
+  readonly nodes?: readonly string[] | undefined
+  /** Numbers of patterns; see incidents/pattern.ts. */
+  readonly notePatterns?: readonly number[] | undefined
+  readonly values?: readonly ValueRequirement[] | undefined
   /** Bounds of the time when the event was last seen; `untilMs` is outside. */
   readonly sinceMs?: number | undefined
   readonly untilMs?: number | undefined
-  /** Texts that the note or the reason contains, or does not; in lower case. */
   readonly texts?: readonly RequiredText[] | undefined
+  /** The encoded event contains one text of each of these lists. */
+  readonly fragments?: readonly (readonly string[])[] | undefined
   /**
-   * An event matches exactly when it has what is required here, apart from names and objects, which
-   * must not be required then: `matches` need not be called.
+   * An event matches exactly when it has what is required here, apart from names, namespaces and
+   * objects, which must not be required then: `matches` need not be called.
    */
   readonly isAll?: boolean | undefined
 }
 
-/** A lower-case text that is compared with the note and the reason, both lowered by JavaScript. */
+/** Fields whose values an index knows. */
+const valueFields = [
+  'regarding.kind',
+  'reason',
+  'type',
+  'reportingController',
+  'controller',
+] as const
+
+export type ValueField = (typeof valueFields)[number]
+
+export function isValueField(field: SelectableField): field is ValueField {
+  return valueFields.some((known) => known === field)
+}
+
+export type ValueRequirement = Pick<FieldRequirement, 'operator' | 'patterns'> & {
+  readonly field: ValueField
+}
+
+/** Requires one value, or excludes it. */
+export function valueRequirement(
+  field: ValueField,
+  operator: FieldRequirement['operator'],
+  text: string,
+): ValueRequirement {
+  return { field, operator, patterns: exactly(text) }
+}
+
+/** One of these texts is in the event, or none is. They are compared without case. */
 export interface RequiredText {
-  readonly text: string
+  /** In lower case. */
+  readonly texts: readonly string[]
   readonly isIn: boolean
+  /** Not only the note and the reason are searched, but also names and kinds. */
+  readonly isAnywhere: boolean
 }
 
-/** Whether the fields contain all required texts and no excluded one. */
+/** Whether the event contains all required texts and no excluded one, both lowered by JavaScript. */
 export function hasTexts(
-  texts: readonly RequiredText[],
-  fields: { readonly note: string; readonly reason: string },
+  required: readonly RequiredText[],
+  stored: Pick<StoredEvent, 'key' | 'fields'>,
 ): boolean {
-  const note = fields.note.toLowerCase()
-  const reason = fields.reason.toLowerCase()
-  return texts.every(({ text, isIn }) => (note.includes(text) || reason.includes(text)) === isIn)
+  const note = stored.fields.note.toLowerCase()
+  const reason = stored.fields.reason.toLowerCase()
+  return required.every(({ texts, isIn, isAnywhere }) => {
+    const isFound = (text: string) =>
+      note.includes(text) || reason.includes(text) || (isAnywhere && isInNames(text, stored))
+    return texts.some(isFound) === isIn
+  })
 }
 
-/** Fields whose values an index compares exactly. */
-export type ValueField = 'kind' | 'reason' | 'type' | 'reportingController' | 'controller'
+function isInNames(text: string, { key, fields }: Pick<StoredEvent, 'key' | 'fields'>): boolean {
+  const { regarding, related } = fields
+  return (
+    isInName(text, regarding.name) ||
+    isInName(text, regarding.kind) ||
+    isInName(text, key.name) ||
+    isInName(text, related.name) ||
+    isInName(text, related.kind)
+  )
+}
+
+function isInName(text: string, name: string): boolean {
+  return name.toLowerCase().includes(text)
+}
+
+/** An object by kind, whose case is ignored, and name. */
+export interface NamedObject {
+  readonly kind: string
+  readonly name: string
+  readonly uid?: undefined
+}
 
 /** An object by lower-case kind and name, or by uid. */
-export type Mention =
-  | { readonly kind: string; readonly name: string; readonly uid?: undefined }
-  | { readonly uid: string }
+export type Mention = NamedObject | { readonly uid: string }

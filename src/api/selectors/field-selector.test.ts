@@ -3,14 +3,20 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { StatusError } from '../status.ts'
 import { coreFieldNames, parseFieldSelector } from './field-selector.ts'
+import { patternsText } from './value-pattern.ts'
 
 // All code units. (The built-in arbitrary of fast-check takes a second to set up.)
 const anyText = fc
-  .array(fc.oneof(fc.constantFrom(0x2c, 0x3d, 0x5c), fc.integer({ min: 0, max: 0xffff })))
+  .array(
+    fc.oneof(fc.constantFrom(0x2a, 0x2c, 0x3d, 0x5c, 0x7c), fc.integer({ min: 0, max: 0xffff })),
+  )
   .map((codes) => String.fromCharCode(...codes))
 
 const printed = (text: string): string[] =>
-  parseFieldSelector(text).map(({ field, operator, value }) => `${field} ${operator} ${value}`)
+  parseFieldSelector(text).map(({ field, operator, patterns }) => {
+    const values = patterns.map((one) => `${one.text}${one.isPrefix ? '…' : ''}`)
+    return `${field} ${operator} ${values.join(' or ')}`
+  })
 
 const read: readonly (readonly [string, readonly string[]])[] = [
   ['', []],
@@ -34,6 +40,17 @@ const read: readonly (readonly [string, readonly string[]])[] = [
   ['metadata.namespace=ns', ['metadata.namespace = ns']],
   ['related.name!=x', ['related.name != x']],
   ['since=20m,text=a b', ['since = 20m', 'text = a b']],
+  ['since=20m|1h', ['since = 20m|1h']],
+  ['name=web-0', ['regarding.name = web-0']],
+  ['reason=A|B', ['reason = A or B']],
+  ['reason!=A|B|A', ['reason != A or B']],
+  ['reason=A|', ['reason = A or ']],
+  ['reason=Failed*', ['reason = Failed…']],
+  ['reason=Failed*|A|Failed', ['reason = Failed… or A or Failed']],
+  ['reason=a\\|b|c\\*|d\\**', ['reason = a|b or c* or d*…']],
+  ['reason=a\\\\*', ['reason = a\\…']],
+  ['reason=a\\\\|b', ['reason = a\\ or b']],
+  ['text=a|b\\*', ['text = a or b*']],
 ]
 
 const unsupported = [
@@ -42,6 +59,7 @@ const unsupported = [
   ...['constructor', '__proto__', ' reason', ''],
 ]
 
+// Difference from Kubernetes: several-values-in-selectors.
 const refusals: readonly (readonly [string, string])[] = [
   ...unsupported.map((name) => [`${name}=x`, `field label not supported: ${name}`] as const),
   ['reason', "invalid selector: 'reason'; can't understand 'reason'"],
@@ -50,6 +68,41 @@ const refusals: readonly (readonly [string, string])[] = [
     "invalid selector: 'groupBy=reason,kind'; can't understand 'kind'; in a field selector join the fields by +: groupBy=reason+controller",
   ],
   ['type=a,reason', "invalid selector: 'type=a,reason'; can't understand 'reason'"],
+  [
+    'reason in (A, B)',
+    "invalid selector: 'reason in (A, B)'; can't understand ' B)'; for several values write reason=A|B",
+  ],
+  [
+    'type=Warning,reason notin (A)',
+    "invalid selector: 'type=Warning,reason notin (A)'; can't understand 'reason notin (A)'; for several values write reason!=A",
+  ],
+  [
+    'reason!=(A,B),type=Warning',
+    "invalid selector: 'reason!=(A,B),type=Warning'; can't understand 'B)'; for several values write reason!=A|B",
+  ],
+  [
+    'type=Warning,reason=A,B,C',
+    "invalid selector: 'type=Warning,reason=A,B,C'; can't understand 'B'; for several values write reason=A|B|C",
+  ],
+  ['other=A,B', "invalid selector: 'other=A,B'; can't understand 'B'"],
+  [
+    'reason=Fail*ed',
+    'reason: "Fail*ed": write * only at the end, as in reason=Fail*, or \\* for an asterisk',
+  ],
+  ['reason=**', 'reason: "**": write * only at the end, or \\* for an asterisk'],
+  ['reason=A|*', 'reason: write at least one character before *'],
+  [
+    'text=back*',
+    'text: "back*": leave out *, since a text is found anywhere; write \\* for an asterisk',
+  ],
+  [
+    `reason=${Array.from({ length: 33 }, (_, n) => n).join('|')}`,
+    'reason: at most 32 values can be joined by |',
+  ],
+  [
+    `${Array.from({ length: 34 }, (_, n) => `reason!=${n}|a|b`).join(',')}`,
+    'a field selector has at most 100 values',
+  ],
   ['reason=a\\qb', 'invalid field selector: invalid escape sequence: \\q'],
   ['reason=a\\', 'invalid field selector: invalid escape sequence: \\'],
   ['reason=a=b', 'invalid field selector: unescaped character in value: 61'],
@@ -99,16 +152,18 @@ describe('parseFieldSelector', () => {
   test('every value can be selected when it is escaped', () => {
     fc.assert(
       fc.property(anyText, (value) => {
-        const escaped = value.replace(/[\\,=]/g, '\\$&')
-        assert.deepEqual(parseFieldSelector(`reason=${escaped}`), [
-          { field: 'reason', operator: '=', value },
-        ])
+        const escaped = value.replace(/[\\,=|*]/g, '\\$&')
+        const [{ patterns } = { patterns: [] }] = parseFieldSelector(`reason=${escaped}`)
+        assert.deepEqual(patterns, [{ text: value, isPrefix: false }])
+        assert.equal(patternsText(patterns), escaped)
       }),
     )
   })
 
   test('any text is either parsed or rejected with a 400', () => {
-    const piece = fc.constantFrom('reason', 'x', '=', '!', ',', '\\', ' ', '\ud800', '\0', '😀')
+    const piece = fc.constantFrom(
+      ...['reason', 'x', '=', '!', ',', '\\', ' ', '\ud800', '\0', '😀', '|', '*'],
+    )
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
         try {

@@ -1,6 +1,7 @@
 /**
- * The syntax of `fieldSelector`: `a=b`, `a==b`, `a!=b`, joined by commas that mean "and". In a
- * value, `\`, `,` and `=` are escaped with a backslash. Empty terms are ignored.
+ * The syntax of `fieldSelector`: `a=b`, `a==b`, `a!=b`, joined by commas that mean "and". A value may
+ * be several, or the beginning of values; see value-pattern.ts. In a value, `\`, `,`, `=`, `|` and `*`
+ * are escaped with a backslash. Empty terms are ignored.
  *
  * Some labels are options of the query rather than fields, since kubectl can send any selector but
  * no query parameters.
@@ -9,29 +10,22 @@ import { ownText } from '../../lib/text/own-text.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 import { badRequest, type StatusError } from '../status.ts'
 import { checkSelectorBytes, REQUIREMENTS_MAX } from './label-selector.ts'
+import {
+  exactly,
+  parsePatterns,
+  parseTexts,
+  soleValue,
+  type ValuePattern,
+} from './value-pattern.ts'
 
 /**
  * The selectable fields, by their names in events.k8s.io. `source` is supported in core/v1 only.
- * The last five are not fields of the object: the controller that reported the event, in whichever
- * field it is named; bounds of the time when it was last seen; an object that it is about; and a
- * text in its note or reason.
  */
 export type SelectableField =
-  | 'metadata.name'
-  | 'metadata.namespace'
-  | 'reason'
-  | 'type'
-  | 'action'
+  | (typeof commonFields)[number]
+  | `${'regarding' | 'related'}.${ReferenceField}`
   | 'reportingController'
-  | 'reportingInstance'
   | 'source'
-  | `regarding.${ReferenceField}`
-  | `related.${ReferenceField}`
-  | 'controller'
-  | 'since'
-  | 'until'
-  | 'mentions'
-  | 'text'
 
 type ReferenceField = (typeof referenceFields)[number]
 
@@ -47,14 +41,23 @@ const referenceFields = [
 
 export interface FieldRequirement {
   readonly field: SelectableField
+  /** The name of the field in the selector. */
+  readonly label: string
   readonly operator: '=' | '!='
-  readonly value: string
+  /** `=` requires that one of them matches, `!=` that none does. There is at least one. */
+  readonly patterns: readonly ValuePattern[]
 }
 
-/** Keyed by the names of the fields in one API group. */
-export type FieldNames = ReadonlyMap<string, SelectableField>
+/** Keyed by the labels of one API group. */
+export type FieldNames = ReadonlyMap<string, FieldName>
 
-/** The fields of Kubernetes, and those that only this server has. */
+interface FieldName {
+  /** A copy that no query has to be retained for. */
+  readonly label: string
+  readonly field: SelectableField
+}
+
+/** Fields that both API groups have under the same name. */
 const commonFields = [
   'metadata.name',
   'metadata.namespace',
@@ -62,22 +65,37 @@ const commonFields = [
   'type',
   'action',
   'reportingInstance',
+  // The others are not fields of the object: the controller that reported the event, in whichever
+  // field it is named; bounds of the time when it was last seen; an object that it is about; a text
+  // in its note or reason; a text in these or in the names and kinds of its objects; and its
+  // workload, node and pattern.
   'controller',
   'since',
   'until',
   'mentions',
   'text',
-  ...referenceFields.map((name) => `related.${name}` as const),
+  'search',
+  'workload',
+  'node',
+  'pattern',
 ] as const
 
-export const eventFieldNames: FieldNames = new Map<string, SelectableField>([
+const commonNames: readonly NamedField[] = [
   ...commonFields.map((name) => [name, name] as const),
+  ...referenceFields.map((name) => [`related.${name}`, `related.${name}`] as const),
+  ['name', 'regarding.name'],
+]
+
+type NamedField = readonly [label: string, field: SelectableField]
+
+export const eventFieldNames: FieldNames = fieldNames([
+  ...commonNames,
   ...referenceFields.map((name) => [`regarding.${name}`, `regarding.${name}`] as const),
   ['reportingController', 'reportingController'],
 ])
 
-export const coreFieldNames: FieldNames = new Map<string, SelectableField>([
-  ...commonFields.map((name) => [name, name] as const),
+export const coreFieldNames: FieldNames = fieldNames([
+  ...commonNames,
   ...referenceFields.map((name) => [`involvedObject.${name}`, `regarding.${name}`] as const),
   ['reportingComponent', 'reportingController'],
   ['source', 'source'],
@@ -87,7 +105,29 @@ export const coreFieldNames: FieldNames = new Map<string, SelectableField>([
 export const anyFieldNames: FieldNames = new Map([...coreFieldNames, ...eventFieldNames])
 
 /** Applies to objects that have none of the fields of events. */
-export const nameFieldOnly: FieldNames = new Map([['metadata.name', 'metadata.name']])
+export const nameFieldOnly: FieldNames = fieldNames([['metadata.name', 'metadata.name']])
+
+function fieldNames(fields: readonly NamedField[]): FieldNames {
+  return new Map(fields.map(([label, field]) => [label, { label, field }]))
+}
+
+/** The patterns that the field must match one of; undefined if none are required. */
+export function requiredPatterns(
+  fields: readonly FieldRequirement[],
+  field: SelectableField,
+): readonly ValuePattern[] | undefined {
+  const required = fields.filter((one) => one.field === field && one.operator === '=')
+  return (required.find(({ patterns }) => soleValue(patterns) !== undefined) ?? required[0])
+    ?.patterns
+}
+
+/** The value that the field must have, if only one is possible. */
+export function requiredValue(
+  fields: readonly FieldRequirement[],
+  field: SelectableField,
+): string | undefined {
+  return soleValue(requiredPatterns(fields, field) ?? [])
+}
 
 /** A query option that may be sent as a field label. */
 export type OptionName = 'order' | 'limit' | 'groupBy' | 'buckets' | 'by' | 'compare'
@@ -122,36 +162,52 @@ export function parseSelector(
 ): ParsedSelector {
   const fields: FieldRequirement[] = []
   const options: QueryOption[] = []
-  for (const { name, operator, value } of termsOf(text)) {
-    const option = optionNames.find((one) => one === name)
-    if (option !== undefined) {
-      if (operator !== '=') throw badRequest(`${option} is an option: write ${option}=<value>`)
-      if (options.some((one) => one.name === option)) {
-        throw badRequest(`the option ${option} is in the field selector twice`)
-      }
-      options.push({ name: option, value: ownText(value) })
+  for (const term of termsOf(text, names)) {
+    const option = optionNames.find((one) => one === term.name)
+    if (option === undefined) {
+      fields.push(requirementOf(term, names))
       continue
     }
-    const field = names.get(name)
-    if (field === undefined) throw badRequest(`field label not supported: ${truncate(name)}`)
-    fields.push({ field, operator, value: ownText(value) })
+    if (term.operator !== '=') throw badRequest(`${option} is an option: write ${option}=<value>`)
+    if (options.some((one) => one.name === option)) {
+      throw badRequest(`the option ${option} is in the field selector twice`)
+    }
+    options.push({ name: option, value: ownText(term.value) })
+  }
+  const values = fields.reduce((sum, { patterns }) => sum + patterns.length, 0)
+  if (values > REQUIREMENTS_MAX) {
+    throw badRequest(`a field selector has at most ${REQUIREMENTS_MAX} values`)
   }
   return { fields, options }
 }
 
-function termsOf(text: string): readonly Term[] {
+function requirementOf(
+  { name, operator, value, escaped }: Term,
+  names: FieldNames,
+): FieldRequirement {
+  const found = names.get(name)
+  if (found === undefined) throw badRequest(`field label not supported: ${truncate(name)}`)
+  const { field, label } = found
+  const isBound = field === 'since' || field === 'until'
+  const parse = field === 'text' || field === 'search' ? parseTexts : parsePatterns
+  const patterns = isBound ? exactly(ownText(value)) : parse(label, escaped)
+  return { field, label, operator, patterns }
+}
+
+function termsOf(text: string, names: FieldNames): readonly Term[] {
   if (text === '') return []
   checkSelectorBytes(text, 'field')
   const terms = splitTerms(text)
   if (terms.length > REQUIREMENTS_MAX) {
     throw badRequest(`a field selector has at most ${REQUIREMENTS_MAX} requirements`)
   }
+  // Sorted, so that the same one of several errors is always reported.
   return terms
-    .map((term) => splitTerm(term, text))
+    .toSorted()
+    .map((term) => splitTerm(term) ?? notUnderstood(term, text, names))
     .filter(({ name, value }) => name !== '' || value !== '')
 }
 
-/** Sorted, so that the same one of several errors is always reported. */
 function splitTerms(text: string): readonly string[] {
   const terms: string[] = []
   let start = 0
@@ -163,45 +219,69 @@ function splitTerms(text: string): readonly string[] {
     }
   }
   if (start < text.length) terms.push(text.slice(start))
-  return terms.sort()
+  return terms
 }
 
 interface Term {
   readonly name: string
   readonly operator: '=' | '!='
   readonly value: string
+  /** The value as it was sent. */
+  readonly escaped: string
 }
 
-/** Commas separate the fields of `groupBy` in a query parameter, but terms in a selector. */
-function hintFor(whole: string): string {
-  if (!/(?:^|,)groupBy=/.test(whole)) return ''
-  return '; in a field selector join the fields by +: groupBy=reason+controller'
-}
-
-function splitTerm(term: string, whole: string): Term {
+/** Undefined if the term has no operator. */
+function splitTerm(term: string): Term | undefined {
   const match = /!=|==?/.exec(term)
-  if (match === null) {
-    throw badRequest(
-      `invalid selector: '${truncate(whole)}'; can't understand '${truncate(term)}'${hintFor(whole)}`,
-    )
-  }
+  if (match === null) return undefined
+  const escaped = term.slice(match.index + match[0].length)
   return {
     name: term.slice(0, match.index),
     operator: match[0] === '!=' ? '!=' : '=',
-    value: unescaped(term.slice(match.index + match[0].length)),
+    value: unescaped(escaped),
+    escaped,
   }
 }
+
+function notUnderstood(term: string, whole: string, names: FieldNames): never {
+  const hint = groupByHint(whole) ?? severalValuesHint(whole, names)
+  const what = `invalid selector: '${truncate(whole)}'; can't understand '${truncate(term)}'`
+  throw badRequest(hint === undefined ? what : `${what}; ${hint}`)
+}
+
+/** Commas separate the fields of `groupBy` in a query parameter, but terms in a selector. */
+function groupByHint(whole: string): string | undefined {
+  if (!/(?:^|,)groupBy=/.test(whole)) return undefined
+  return 'in a field selector join the fields by +: groupBy=reason+controller'
+}
+
+/** For `reason in (A,B)`, which only label selectors have, `reason=(A,B)` and `reason=A,B`. */
+function severalValuesHint(whole: string, names: FieldNames): string | undefined {
+  for (const [, label = '', inList, not, sign, list = ''] of whole.matchAll(listLike)) {
+    const values = list.split(',').map((value) => value.trim())
+    if (!names.has(label) || values.some((value) => names.has(value))) continue
+    if (inList === undefined && values.length === 1) continue
+    const operator = sign ?? (not === undefined ? '=' : '!=')
+    return `for several values write ${truncate(`${label}${operator}${values.join('|')}`)}`
+  }
+  return undefined
+}
+
+const listLike = /(?:^|,) *([\w.]+)(?:( +(not)?in *\()|(!?=)=?\(?)([^=!()]*)\)?(?=,|$)/gi
 
 function unescaped(value: string): string {
   if (!/[\\=]/.test(value)) return value
   return value.replace(/\\(.?)|=/gsu, (sequence, character: string | undefined) => {
     if (character === undefined)
       throw invalidSelector(`unescaped character in value: ${equalsSign}`)
-    if (!['\\', ',', '='].includes(character))
+    if (!escapable.includes(character))
       throw invalidSelector(`invalid escape sequence: ${sequence}`)
     return character
   })
 }
+
+/** The last two have a meaning in values of this server only. */
+const escapable = ['\\', ',', '=', '|', '*']
 
 /** Kubernetes prints the character code. */
 const equalsSign = '='.charCodeAt(0)

@@ -4,10 +4,11 @@
  * Hashes have 32 bits. Equal values have equal hashes; collisions are harmless, since a lookup by
  * hash checks the event itself afterwards. Interned texts are exact.
  */
+import { exactValues, type ValuePattern } from '../../api/selectors/value-pattern.ts'
 import { placeOf, workloadOf } from '../../incidents/marks.ts'
 import { patternOf } from '../../incidents/pattern.ts'
 import type { EventFields, ObjectReference } from '../../storage/event-fields.ts'
-import type { Mention, Requires } from '../../storage/requires.ts'
+import type { Mention, Requires, ValueField } from '../../storage/requires.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
 import type { InternedTexts } from './interned-texts.ts'
 
@@ -88,63 +89,118 @@ export function writeColumns(
   target[at + COLUMNS.source] = texts.take(fields.reportingController || fields.sourceComponent)
 }
 
-/** Every match has this number in this column, or no match has it. */
+/** Every match has one of these numbers in this column, or no match has one. */
 export interface Condition {
   readonly column: Column
-  readonly value: number
+  /** Each once. */
+  readonly values: readonly number[]
   readonly isEqual: boolean
+}
+
+/** The same for the texts of the numbers, of which any number may match. */
+export interface TextCondition {
+  readonly column: Column
+  readonly patterns: readonly ValuePattern[]
+  readonly isEqual: boolean
+}
+
+export interface Conditions {
+  readonly numbers: readonly Condition[]
+  readonly texts: readonly TextCondition[]
+}
+
+const VALUE_COLUMNS: Readonly<Record<ValueField, Column>> = {
+  'regarding.kind': COLUMNS.kind,
+  reason: COLUMNS.reason,
+  type: COLUMNS.type,
+  reportingController: COLUMNS.controller,
+  controller: COLUMNS.source,
 }
 
 /** Undefined when no row can match. */
 export function conditionsOf(
   requires: Requires | undefined,
   texts: InternedTexts,
-): readonly Condition[] | undefined {
+): Conditions | undefined {
   if (requires === undefined) return NO_CONDITIONS
-  const { regarding, regardingUid, kind, reason, type, reportingController, not } = requires
-  const { controller = reportingController || undefined } = requires
+  const { regarding, regardingUids, nodes, notePatterns, values = [] } = requires
   const found: Condition[] = []
-  if (regardingUid !== undefined) found.push(equal(COLUMNS.regardingUid, hash(regardingUid)))
-  if (regarding !== undefined) found.push(equal(COLUMNS.regarding, hashOfObject(regarding)))
-  for (const [column, text] of [
-    [COLUMNS.kind, kind],
-    [COLUMNS.reason, reason],
-    [COLUMNS.type, type],
-    [COLUMNS.controller, reportingController],
-    [COLUMNS.source, controller],
-  ] as const) {
-    if (text === undefined) continue
-    const value = texts.find(text)
-    if (value === undefined) return undefined
-    found.push(equal(column, value))
+  const prefixed: TextCondition[] = []
+  if (regardingUids !== undefined) {
+    found.push(
+      equal(
+        COLUMNS.regardingUid,
+        regardingUids.map((uid) => hash(uid)),
+      ),
+    )
   }
-  for (const [column, text] of [
-    [COLUMNS.kind, not?.kind],
-    [COLUMNS.reason, not?.reason],
-    [COLUMNS.type, not?.type],
-    [COLUMNS.controller, not?.reportingController],
-    [COLUMNS.source, not?.controller],
-  ] as const) {
-    const value = text === undefined ? undefined : texts.find(text)
-    if (value !== undefined) found.push({ column, value, isEqual: false })
+  if (regarding !== undefined) found.push(equal(COLUMNS.regarding, regarding.map(hashOfObject)))
+  if (nodes !== undefined) {
+    found.push(
+      equal(
+        COLUMNS.node,
+        nodes.map((node) => hash(node)),
+      ),
+    )
   }
-  return found
+  if (notePatterns !== undefined) found.push(equal(COLUMNS.pattern, notePatterns))
+  for (const { field, operator, patterns } of values) {
+    const column = VALUE_COLUMNS[field]
+    const isEqual = operator === '='
+    const exact = exactValues(patterns)
+    if (exact === undefined) {
+      prefixed.push({ column, patterns, isEqual })
+      continue
+    }
+    const numbers = exact.map((text) => texts.find(text)).filter((number) => number !== undefined)
+    if (numbers.length > 0) found.push({ ...equal(column, numbers), isEqual })
+    else if (isEqual) return undefined
+    if (field === 'reportingController' && isEqual && !exact.includes('')) {
+      // This column has an index.
+      found.push(equal(COLUMNS.source, numbers))
+    }
+  }
+  return { numbers: found.sort(byStrictness), texts: prefixed.sort(byStrictness) }
 }
 
-/** A match has one of these numbers. */
-export function mentionConditions(mention: Mention): readonly [Condition, Condition] {
-  if (mention.uid !== undefined) {
-    const value = hash(mention.uid)
-    return [equal(COLUMNS.regardingUid, value), equal(COLUMNS.relatedUid, value)]
-  }
-  const value = hashOfObject(mention)
-  return [equal(COLUMNS.regarding, value), equal(COLUMNS.related, value)]
+/** Conditions that most rows do not meet come first. */
+function byStrictness(one: Pick<Condition, 'isEqual'>, other: Pick<Condition, 'isEqual'>): number {
+  return Number(other.isEqual) - Number(one.isEqual)
 }
 
-const NO_CONDITIONS: readonly Condition[] = []
+/** A match meets one condition of each of these lists. */
+export function anyOfConditions(requires: Requires | undefined): readonly (readonly Condition[])[] {
+  const { mentions, workloads } = requires ?? {}
+  const hashes = workloads?.map(hashOfObject)
+  return [
+    ...(mentions === undefined ? [] : [mentionConditions(mentions)]),
+    ...(hashes === undefined
+      ? []
+      : [[equal(COLUMNS.workload, hashes), equal(COLUMNS.regarding, hashes)]]),
+  ]
+}
 
-function equal(column: Column, value: number): Condition {
-  return { column, value, isEqual: true }
+function mentionConditions(mentions: readonly Mention[]): readonly Condition[] {
+  const uids: number[] = []
+  const objects: number[] = []
+  for (const mention of mentions) {
+    if (mention.uid !== undefined) uids.push(hash(mention.uid))
+    else objects.push(hashOfObject(mention))
+  }
+  return [
+    ...(objects.length === 0
+      ? []
+      : [equal(COLUMNS.regarding, objects), equal(COLUMNS.related, objects)]),
+    ...(uids.length === 0
+      ? []
+      : [equal(COLUMNS.regardingUid, uids), equal(COLUMNS.relatedUid, uids)]),
+  ]
+}
+
+const NO_CONDITIONS: Conditions = { numbers: [], texts: [] }
+
+function equal(column: Column, values: readonly number[]): Condition {
+  return { column, values: [...new Set(values)], isEqual: true }
 }
 
 function hasObject({ kind, name }: ObjectReference): boolean {

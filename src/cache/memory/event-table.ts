@@ -225,6 +225,14 @@ export class EventTable {
     return needle.in(bytes, from, from + length)
   }
 
+  /** Looks for a text in the whole encoded event. */
+  findInBody(slot: number, needle: Needle): Found {
+    const block = this.#block(slot)
+    const row = slot & rowMask
+    const { bytes, offset } = this.#bodies.at(block.places[row] ?? nowhere)
+    return needle.inAny(bytes, offset, offset + (block.lengths[row] ?? 0))
+  }
+
   /** Undefined when the row has been freed, or has another event now. */
   textsOf(slot: number, version: Version): EventValues | undefined {
     if (this.keyPlaceOf(slot) === nowhere || this.versionOf(slot) !== version) return undefined

@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import type { ValuePattern } from '../../api/selectors/value-pattern.ts'
 import { aLane } from '../../lib/run-queue.fixture.ts'
+import type { ObjectReference } from '../../storage/event-fields.ts'
 import { allEvents, isInScope, pathOf } from '../../storage/event-scope.ts'
-import type { Requires } from '../../storage/requires.ts'
+import {
+  type Mention,
+  type Requires,
+  type ValueField,
+  type ValueRequirement,
+  valueRequirement,
+} from '../../storage/requires.ts'
 import { type Version, versionOfChange, versionOfState } from '../../storage/resource-version.ts'
 import type {
   EventKey,
@@ -70,26 +78,53 @@ const steps = fc.array(
   { minLength: 100, maxLength: 400, size: 'max' },
 )
 
+function patternsOf(...texts: readonly string[]): fc.Arbitrary<readonly ValuePattern[]> {
+  const exact = fc.constantFrom(...texts).map((text) => ({ text, isPrefix: false }))
+  const prefix = fc
+    .constantFrom(...texts.filter((text) => text !== ''))
+    .map((text) => ({ text: [...text].slice(0, 2).join(''), isPrefix: true }))
+  return fc.array(fc.oneof({ weight: 3, arbitrary: exact }, { weight: 1, arbitrary: prefix }), {
+    minLength: 1,
+    maxLength: 3,
+  })
+}
+
+function some<T>(...values: readonly T[]): fc.Arbitrary<readonly T[]> {
+  return fc.array(fc.constantFrom(...values), { minLength: 1, maxLength: 3 })
+}
+
+const valuesOf: Readonly<Record<ValueField, fc.Arbitrary<readonly ValuePattern[]>>> = {
+  reason: patternsOf('Pulled', 'Failed', 'Pushed', '', 'None'),
+  type: patternsOf('Normal', 'Warning'),
+  reportingController: patternsOf('kubelet', 'none', ''),
+  controller: patternsOf('kubelet', 'node-agent', 'none', ''),
+  'regarding.kind': patternsOf('Pod', 'Node'),
+}
+
+const valueRequirements: fc.Arbitrary<ValueRequirement> = fc
+  .constantFrom(...(Object.keys(valuesOf) as ValueField[]))
+  .chain((field) =>
+    fc.record({
+      field: fc.constant(field),
+      operator: fc.constantFrom('=' as const, '=' as const, '!=' as const),
+      patterns: valuesOf[field],
+    }),
+  )
+
 const requires: fc.Arbitrary<Requires> = fc.record(
   {
-    reason: fc.constantFrom('Pulled', 'Failed', '', 'None'),
-    regardingUid: fc.constantFrom('u1', 'u2', 'none'),
-    type: fc.constantFrom('Normal', 'Warning'),
-    reportingController: fc.constantFrom('kubelet', 'none', ''),
-    controller: fc.constantFrom('kubelet', 'node-agent', 'none', ''),
-    regarding: fc.record({
-      kind: fc.constant('Pod'),
-      namespace: names,
-      name: fc.constantFrom('p', 'q'),
-    }),
-    mentions: fc.oneof(
-      fc.record({ kind: fc.constantFrom('Pod', 'pod', 'node'), name: fc.constantFrom('p', 'n1') }),
-      fc.record({ uid: fc.constantFrom('u1', 'n1-uid', 'none') }),
-    ),
-    kind: fc.constantFrom('Pod', 'Node'),
-    not: fc.record(
-      { type: fc.constantFrom('Normal', 'Warning'), reason: fc.constantFrom('Pulled', 'None') },
-      { requiredKeys: [] },
+    names: patternsOf('a', 'b', 'b.1', 'ä', '日本', '\u{1f600}'),
+    namespaces: patternsOf('a', 'b', 'b-1', 'zz', '日本'),
+    values: fc.array(valueRequirements, { minLength: 1, maxLength: 3 }),
+    regardingUids: some('u1', 'u2', 'none'),
+    regarding: some({ kind: 'Pod', name: 'p' }, { kind: 'Pod', name: 'q' }),
+    mentions: some<Mention>(
+      { kind: 'Pod', name: 'p' },
+      { kind: 'pod', name: 'q' },
+      { kind: 'node', name: 'n1' },
+      { uid: 'u1' },
+      { uid: 'n1-uid' },
+      { uid: 'none' },
     ),
     sinceMs: fc.integer({ min: 0, max: 13 }),
     untilMs: fc.integer({ min: 0, max: 13 }),
@@ -120,10 +155,12 @@ const queries: fc.Arbitrary<Query> = fc.record({
   wanted: fc.option(requires, { nil: undefined }),
 })
 
-/** Without the objects, names and mentions, the index decides alone. */
+/** Without objects, names and mentions, the index decides alone. */
 function selectorOf(wanted: Requires): EventSelector {
-  const { regarding, regardingUid, mentions } = wanted
-  const isAll = regarding === undefined && regardingUid === undefined && mentions === undefined
+  const { names, namespaces, regarding, regardingUids, mentions } = wanted
+  const isAll = [names, namespaces, regarding, regardingUids, mentions].every(
+    (one) => one === undefined,
+  )
   return {
     requires: { ...wanted, isAll },
     matches: (stored) => {
@@ -133,32 +170,38 @@ function selectorOf(wanted: Requires): EventSelector {
   }
 }
 
-function controllerOf({ reportingController, sourceComponent }: StoredEvent['fields']): string {
-  return reportingController === '' ? sourceComponent : reportingController
+const readValue: Readonly<Record<ValueField, (fields: StoredEvent['fields']) => string>> = {
+  reason: ({ reason }) => reason,
+  type: ({ type }) => type,
+  reportingController: ({ reportingController }) => reportingController,
+  controller: ({ reportingController, sourceComponent }) =>
+    reportingController === '' ? sourceComponent : reportingController,
+  'regarding.kind': ({ regarding }) => regarding.kind,
 }
 
-function hasAll({ fields }: StoredEvent, wanted: Requires): boolean {
-  const { regarding, mentions, not, sinceMs = 0, untilMs = Number.POSITIVE_INFINITY } = wanted
-  const mentioned = [fields.regarding, fields.related].some((object) =>
-    mentions?.uid === undefined
-      ? object.kind.toLowerCase() === mentions?.kind.toLowerCase() && object.name === mentions.name
-      : object.uid === mentions.uid,
-  )
+function hasAll({ key, fields }: StoredEvent, wanted: Requires): boolean {
+  const { values = [], mentions, regarding, regardingUids } = wanted
+  const { sinceMs = 0, untilMs = Number.POSITIVE_INFINITY } = wanted
+  const isObject = (object: ObjectReference, mention: Mention): boolean =>
+    mention.uid === undefined
+      ? object.kind.toLowerCase() === mention.kind.toLowerCase() && object.name === mention.name
+      : object.uid === mention.uid
+  const hasPattern = (patterns: readonly ValuePattern[] | undefined, value: string): boolean =>
+    patterns?.some(({ text, isPrefix }) => (isPrefix ? value.startsWith(text) : value === text)) ??
+    true
   return (
-    fields.reason === (wanted.reason ?? fields.reason) &&
-    fields.regarding.uid === (wanted.regardingUid ?? fields.regarding.uid) &&
-    fields.type === (wanted.type ?? fields.type) &&
-    fields.regarding.kind === (wanted.kind ?? fields.regarding.kind) &&
-    fields.reportingController === (wanted.reportingController ?? fields.reportingController) &&
-    controllerOf(fields) === (wanted.controller ?? controllerOf(fields)) &&
-    fields.type !== not?.type &&
-    fields.reason !== not?.reason &&
+    hasPattern(wanted.names, key.name) &&
+    hasPattern(wanted.namespaces, key.namespace) &&
+    values.every(
+      ({ field, operator, patterns }) =>
+        hasPattern(patterns, readValue[field](fields)) === (operator === '='),
+    ) &&
     fields.lastSeenMs >= sinceMs &&
     fields.lastSeenMs < untilMs &&
-    (mentions === undefined || mentioned) &&
-    (regarding === undefined ||
-      (fields.regarding.namespace === regarding.namespace &&
-        fields.regarding.name === regarding.name))
+    (mentions?.some((one) => isObject(fields.regarding, one) || isObject(fields.related, one)) ??
+      true) &&
+    (regarding?.some((one) => isObject(fields.regarding, one)) ?? true) &&
+    (regardingUids?.includes(fields.regarding.uid) ?? true)
   )
 }
 
@@ -455,7 +498,7 @@ test('long values are shortened, and still found and distinguished', async () =>
     const key = { cluster: 'local', namespace: 'a', name: end }
     memory.put(madeEvent(key, versionOfChange(index + 1, 0), { reason: long + end }))
   }
-  const selector = selectorOf({ reason: `${long}b` })
+  const selector = selectorOf({ values: [valueRequirement('reason', '=', `${long}b`)] })
   const { items } = await readPage(memory, memory.peek(), {
     lane: aLane(),
     scope: allEvents,

@@ -69,6 +69,8 @@ export class Needle {
   /** The shift when this byte is aligned with the last byte of the text. */
   readonly #shifts: Uint32Array
   readonly #isAscii: boolean
+  /** It has a letter that is the lower-case form of a character beyond ASCII. */
+  readonly #isLowered: boolean
 
   /** `text` must be in lower case. */
   constructor(text: string) {
@@ -77,6 +79,7 @@ export class Needle {
     const { length } = bytes
     this.#bytes = bytes
     this.#isAscii = Buffer.byteLength(text) === text.length
+    this.#isLowered = /[ik]/.test(text)
     this.#shifts = new Uint32Array(256).fill(Math.max(1, length))
     for (const [at, byte] of bytes.subarray(0, -1).entries()) {
       this.#shifts[byte] = length - 1 - at
@@ -87,10 +90,17 @@ export class Needle {
   in(bytes: Uint8Array, from: number, to: number): Found {
     // Case folding beyond ASCII does not work byte by byte.
     if (!this.#isAscii) return isAscii(bytes, from, to) ? false : undefined
+    return this.#search(bytes, from, to)
+  }
+
+  #search(bytes: Uint8Array, from: number, to: number): Found {
     const shifts = this.#shifts
     const { length } = this.#bytes
+    const last = this.#bytes[length - 1]
     let comparisonsLeft = COMPARISONS_PER_BYTE * (to - from)
-    for (let end = from + length - 1; end < to; end += shifts[bytes[end] ?? 0] ?? 1) {
+    for (let end = from + length - 1, byte = 0; end < to; end += shifts[byte] ?? 1) {
+      byte = bytes[end] ?? 0
+      if (lower(byte) !== last && length > 0) continue
       const equal = this.#equalBefore(bytes, end)
       // The match may start inside an escape sequence.
       if (equal === length) return isInEscape(bytes, from, end + 1 - length) ? undefined : true
@@ -98,6 +108,13 @@ export class Needle {
       if (comparisonsLeft < 0) return undefined
     }
     return false
+  }
+
+  /** The same in bytes that may contain characters of LOWERS_TO_ASCII. */
+  inAny(bytes: Uint8Array, from: number, to: number): Found {
+    const found = this.in(bytes, from, to)
+    const isDoubtful = found === false && this.#isLowered && !isNearlyAscii(bytes, from, to)
+    return isDoubtful ? undefined : found
   }
 
   /** The length of the common suffix of the text and the bytes up to `end`. */
@@ -113,6 +130,12 @@ export class Needle {
 
 function isAscii(bytes: Uint8Array, from: number, to: number): boolean {
   for (let at = from; at < to; at++) if ((bytes[at] ?? 0) >= 0x80) return false
+  return true
+}
+
+/** Whether there is no character beyond ASCII: each has at least two bytes, so every other is read. */
+function isNearlyAscii(bytes: Uint8Array, from: number, to: number): boolean {
+  for (let at = from + 1; at < to; at += 2) if ((bytes[at] ?? 0) >= 0x80) return false
   return true
 }
 

@@ -22,7 +22,7 @@ test('a page of rare matches is of its state, whatever changes while it is read'
   }
   for (let n = 0; n < EVENTS; n++) put(n, n + 1, n === 7 ? 'a needle' : 'hay')
   memory.reach(versionOfState(EVENTS + 1))
-  const requires = { texts: [{ text: 'needle', isIn: true }], isAll: true }
+  const requires = { texts: [{ texts: ['needle'], isIn: true, isAnywhere: false }], isAll: true }
   // The reflector applies its batches in microtasks: this one runs as soon as the read waits.
   queueMicrotask(() => {
     for (let n = 0; n < EVENTS; n++) memory.delete(keyOf(n), versionOfChange(EVENTS + 2 + n, 0))

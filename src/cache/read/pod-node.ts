@@ -2,7 +2,7 @@ import { type Pod, placeOf } from '../../incidents/marks.ts'
 import { COLUMNS, conditionsOf } from '../memory/columns.ts'
 import type { EventMemory } from '../memory/memory.ts'
 import { orderRange } from '../memory/order-key.ts'
-import { rangeByColumn } from './sources.ts'
+import { rangesByColumn } from './sources.ts'
 
 /** Events of a pod that are looked at: a pod that has more is placed by one of the first. */
 const lookedAtMax = 64
@@ -11,11 +11,10 @@ const lookedAtMax = 64
 export function nodeOfPod(memory: EventMemory, cluster: string, pod: Pod): string {
   const { namespace, name, uid } = pod
   const { table } = memory
-  const [condition] =
-    conditionsOf({ regarding: { kind: 'Pod', namespace, name } }, table.texts) ?? []
-  if (condition === undefined) return ''
-  const scope = { cluster, namespace }
-  const range = rangeByColumn(memory, memory.peek(), orderRange(scope, undefined), condition)
+  const keys = [orderRange({ cluster, namespace }, undefined)]
+  const conditions = conditionsOf({ regarding: [{ kind: 'Pod', name }] }, table.texts)
+  const [condition] = conditions?.numbers ?? []
+  const [range] = (condition && rangesByColumn(memory, memory.peek(), keys)(condition)) ?? []
   if (range === undefined) return ''
   const { view, from, to } = range
   for (let index = from; index < Math.min(to, from + lookedAtMax); index++) {

@@ -6,8 +6,8 @@ import type { Range, Source } from './sources.ts'
 export interface SlotBatch {
   readonly slots: ArrayLike<number>
   readonly length: number
-  /** Slots that meet this were in an earlier batch as well. */
-  readonly except?: Condition | undefined
+  /** Slots that meet one of these were in an earlier batch as well. */
+  readonly except?: readonly Condition[] | undefined
 }
 
 interface SlotWalk {

@@ -1,10 +1,17 @@
 /** Finds the places in the indexes that lead to the matches of a query. */
 
 import type { EventKey, EventScope, EventSelector, ListOrder } from '../../storage/storage.ts'
-import { type Condition, conditionsOf, indexes, mentionConditions } from '../memory/columns.ts'
+import {
+  anyOfConditions,
+  type Column,
+  type Condition,
+  conditionsOf,
+  indexes,
+} from '../memory/columns.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
-import { keyAfter, type OrderRange, orderKey, orderRange, viewOf } from '../memory/order-key.ts'
+import { type OrderRange, orderKey, viewOf } from '../memory/order-key.ts'
 import type { TreeView } from '../memory/slot-tree.ts'
+import { keyRanges } from './key-ranges.ts'
 
 export interface Query {
   readonly scope: EventScope
@@ -23,8 +30,8 @@ export interface Range {
   readonly view: TreeView
   readonly from: number
   readonly to: number
-  /** Slots that meet this are in an earlier range of the source as well. */
-  readonly except?: Condition | undefined
+  /** Slots that meet one of these are in an earlier range of the source as well. */
+  readonly except?: readonly Condition[] | undefined
 }
 
 /** Contains the slots of all matches that follow the position. */
@@ -66,27 +73,33 @@ export function sourcesOf(
   const conditions = conditionsOf(requires, memory.table.texts)
   if (conditions === undefined) return []
   const isByKey = query.order === 'key'
-  const keys = narrowed(orderRange(query.scope, isByKey ? query.after : undefined), query)
-  const inKeys = (condition: Condition) => rangeByColumn(memory, state, keys, condition)
-  const byKey = (ranges: readonly (Range | undefined)[]): Source => {
-    const found = ranges.filter((range) => range !== undefined)
-    return {
-      ranges: found,
-      size: sizeOf(found),
-      sortedBy: found.length === 1 ? 'key' : undefined,
-      isInScope: true,
-      isBehindPosition: isByKey,
-    }
+  const keys = keyRanges(query, isByKey ? query.after : undefined)
+  const byKey = (ranges: readonly Range[]): Source => ({
+    ranges,
+    size: sizeOf(ranges),
+    sortedBy:
+      ranges.every(({ view }) => view === state.byKey) || ranges.length <= 1 ? 'key' : undefined,
+    isInScope: true,
+    isBehindPosition: isByKey,
+  })
+  const inKeys = rangesByColumn(memory, state, keys)
+  const sources = [
+    byKey(keys.map((range) => rangeByKey(memory, state, range))),
+    timeSource(memory, state, query),
+  ]
+  for (const condition of conditions.numbers) {
+    const ranges = condition.isEqual ? inKeys(condition) : undefined
+    if (ranges !== undefined) sources.push(byKey(ranges))
   }
-  const sources = [byKey([rangeByKey(memory, state, keys)]), timeSource(memory, state, query)]
-  for (const condition of conditions) {
-    const range = inKeys(condition)
-    if (condition.isEqual && range !== undefined) sources.push(byKey([range]))
-  }
-  if (requires?.mentions !== undefined) {
-    const [regarding, related] = mentionConditions(requires.mentions)
-    const second = inKeys(related)
-    sources.push(byKey([inKeys(regarding), second && { ...second, except: regarding }]))
+  for (const anyOf of anyOfConditions(requires)) {
+    sources.push(
+      byKey(
+        anyOf.flatMap((condition, index) => {
+          const except = anyOf.slice(0, index)
+          return (inKeys(condition) ?? []).map((range) => ({ ...range, except }))
+        }),
+      ),
+    )
   }
   return sources
 }
@@ -115,17 +128,41 @@ export function rangeByKey(
   return { view, from: rank(start), to: end === undefined ? view.size : rank(end) }
 }
 
-/** The slots of a range of keys that meet a condition; undefined if there is no index for it. */
-export function rangeByColumn(
-  { table }: EventMemory,
+/** More ranges than this take longer to find than some needless slots take to pass. */
+const columnRangesMax = 64
+
+/**
+ * Finds the slots of ranges of keys that meet a condition, which has a range for each of its values
+ * and each range of keys; undefined if there is no index for it.
+ */
+export function rangesByColumn(
+  memory: EventMemory,
   state: State,
+  keys: readonly OrderRange[],
+): (condition: Condition) => readonly Range[] | undefined {
+  return ({ column, values }) => {
+    const view = state.byColumn[indexes.findIndex((index) => index.column === column)]
+    if (view === undefined) return undefined
+    const [first, last] = [keys[0], keys.at(-1)]
+    if (first === undefined || last === undefined) return []
+    const within =
+      values.length * keys.length <= columnRangesMax
+        ? keys
+        : [{ start: first.start, end: last.end }]
+    return values.flatMap((value) =>
+      within.map((range) => rangeByColumn(memory, view, range, { column, value })),
+    )
+  }
+}
+
+function rangeByColumn(
+  { table }: EventMemory,
+  view: TreeView,
   keys: OrderRange,
-  { column, value }: Condition,
-): Range | undefined {
+  { column, value }: { readonly column: Column; readonly value: number },
+): Range {
   const start = viewOf(keys.start)
   const end = keys.end === undefined ? undefined : viewOf(keys.end)
-  const view = state.byColumn[indexes.findIndex((index) => index.column === column)]
-  if (view === undefined) return undefined
   const rank = (key: DataView | undefined) =>
     view.rank((slot) => {
       const difference = table.valueOf(slot, column) - value
@@ -155,16 +192,6 @@ function timeSource(memory: EventMemory, state: State, query: Query & Position):
   const ranges = [{ view, from, to: Math.max(from, to) }]
   const isInScope = query.scope.cluster === undefined
   return { ranges, size: sizeOf(ranges), sortedBy: 'time', isInScope, isBehindPosition: isByTime }
-}
-
-/** A single key when the selector requires a name. */
-function narrowed(range: OrderRange, { scope, selector }: Query): OrderRange {
-  const { cluster, namespace } = scope
-  const name = selector?.requires?.name
-  if (name === undefined || namespace === undefined) return range
-  const key = orderKey({ cluster, namespace, name })
-  const isInside = key.compare(range.start) >= 0
-  return { start: isInside ? key : range.start, end: isInside ? keyAfter(key) : range.start }
 }
 
 /** The position in `after` may be behind the whole scope. */

@@ -7,6 +7,7 @@ import { patternId, patternOf } from '../../incidents/pattern.ts'
 import { aLane } from '../../lib/run-queue.fixture.ts'
 import { type Lane, RunQueue } from '../../lib/run-queue.ts'
 import { allEvents, isInScope, pathOf } from '../../storage/event-scope.ts'
+import { valueRequirement } from '../../storage/requires.ts'
 import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
 import type { EventKey, EventScope, EventSelector, StoredEvent } from '../../storage/storage.ts'
 import {
@@ -79,9 +80,12 @@ const selectors: fc.Arbitrary<EventSelector | undefined> = fc.constantFrom<
   undefined,
   {
     matches: ({ fields: { type } }) => type === 'Warning',
-    requires: { type: 'Warning', isAll: true },
+    requires: { values: [valueRequirement('type', '=', 'Warning')], isAll: true },
   },
-  { matches: ({ fields: { reason } }) => reason === 'Pulled', requires: { reason: 'Pulled' } },
+  {
+    matches: ({ fields: { reason } }) => reason === 'Pulled',
+    requires: { values: [valueRequirement('reason', '=', 'Pulled')] },
+  },
   { matches: ({ key }) => key.name > 'e2' },
   {
     matches: ({ fields: { lastSeenMs } }) => lastSeenMs >= 10_000 && lastSeenMs < 40_000,
@@ -89,7 +93,7 @@ const selectors: fc.Arbitrary<EventSelector | undefined> = fc.constantFrom<
   },
   {
     matches: ({ fields: { note } }) => note.includes('e1') && !note.endsWith('7'),
-    requires: { texts: [{ text: 'e1', isIn: true }] },
+    requires: { texts: [{ texts: ['e1'], isIn: true, isAnywhere: false }] },
   },
 )
 

@@ -65,7 +65,11 @@ const DRY_RUN = query('dryRun', 'string', 'With All, the request is checked but 
 const LIST: readonly Parameter[] = [
   query('allowWatchBookmarks', 'boolean', 'A watch sends bookmarks with its progress.'),
   query('continue', 'string', 'Token of the previous page, to continue after it.'),
-  query('fieldSelector', 'string', 'Only events with these field values.'),
+  query(
+    'fieldSelector',
+    'string',
+    'Only events with these field values: type=Warning,reason=BackOff|Failed*,since=1h.',
+  ),
   query('labelSelector', 'string', 'Only events whose labels match.'),
   query('limit', 'integer', 'Maximum number of events in the response.'),
   query('order', 'string', 'By when events were last seen: oldest or newest. Default: by key.'),

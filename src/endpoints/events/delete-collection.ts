@@ -6,6 +6,7 @@ import { readCollectionDeleteOptions } from '../request/delete-options.ts'
 import { listPlan } from '../request/list-plan.ts'
 import { negotiateList } from '../request/negotiate.ts'
 import { successResponse } from '../response/respond.ts'
+import { warningHeader } from '../response/warnings.ts'
 import { receiveDeleteOptions } from './delete.ts'
 import type { Endpoint, EventApi, EventCollection } from './event-api.ts'
 
@@ -39,12 +40,16 @@ export function deleteEvents(api: EventApi): Endpoint<EventCollection> {
       }),
     )
     const { continueToken, remainingItemCount } = listing
-    return successResponse(representation, {
+    const response = successResponse(representation, {
       metadata: {
         ...(continueToken === undefined ? {} : { continue: continueToken }),
         ...(remainingItemCount === undefined ? {} : { remainingItemCount }),
       },
       details: detailsOf(registry.names),
     })
+    const warning = warningHeader(query.warnings)
+    return warning === undefined
+      ? response
+      : { ...response, headers: { ...response.headers, warning } }
   }
 }

@@ -10,7 +10,6 @@ import { type InLane, laneOf } from '../../lib/run-queue.ts'
 import { recorded, recordedNow } from '../../lib/tracing/span.ts'
 import { type ListPiece, PIECE_BYTES } from '../../registry/read/list-cursor.ts'
 import type { EventListing } from '../../registry/read/listing.ts'
-import { selectorWarnings } from '../../registry/read/selector-warnings.ts'
 import { formatVersion } from '../../storage/resource-version.ts'
 import { listPlan } from '../request/list-plan.ts'
 import { negotiateList } from '../request/negotiate.ts'
@@ -46,10 +45,7 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
       }),
     )
     if (!listing.isShort && user !== ANONYMOUS) chargeStream(request, listing)
-    const warning = warningHeader([
-      ...(mirrored?.warnings(target.cluster) ?? []),
-      ...selectorWarnings(plan.selector?.requires),
-    ])
+    const warning = warningHeader([...(mirrored?.warnings(target.cluster) ?? []), ...plan.warnings])
     const headers = await windowHeader(api, target, lane)
     const entered = listing.isShort ? lane.enter(signal) : undefined
     if (entered !== undefined) {

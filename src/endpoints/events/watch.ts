@@ -4,6 +4,7 @@ import { laneOf } from '../../lib/run-queue.ts'
 import { watchPlan } from '../request/list-plan.ts'
 import { negotiateWatch } from '../request/negotiate.ts'
 import { GZIP_HEADERS, takesGzip } from '../response/compress.ts'
+import { warningHeader } from '../response/warnings.ts'
 import { WatchGzip } from '../response/watch-gzip.ts'
 import { type Endpoint, encodersFor, type ReadApi } from './event-api.ts'
 import { WatchFeed } from './watch-feed.ts'
@@ -25,10 +26,12 @@ export function watchEvents(api: ReadApi): Endpoint<Place> {
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const writer = new WatchFrameWriter(encoders, plan.selector)
     const isGzipped = plan.hasInitialBookmark && takesGzip(request)
+    const warning = warningHeader(plan.warnings)
     return {
       status: 200,
       headers: {
         'content-type': encoders.first.contentType,
+        ...(warning && { warning }),
         ...(isGzipped && GZIP_HEADERS),
         ...window,
       },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
+import { exactly } from '../../api/selectors/value-pattern.ts'
 import { StatusError } from '../../api/status.ts'
 import { readTarget } from '../../gate/target.ts'
 import { type ListOptions, readListOptions } from './list-options.ts'
@@ -182,10 +183,14 @@ describe('readListOptions', () => {
 
   test('the name in a path is an additional requirement, which a selector may repeat', () => {
     const path = `${WATCH_EVENTS}/a`
-    const byName = { field: 'metadata.name', operator: '=', value: 'a' }
+    const label = 'metadata.name'
+    const byName = { field: label, label, operator: '=', patterns: exactly('a') }
     assert.deepEqual(read('', path).fieldSelector, [byName])
     assert.deepEqual(read('fieldSelector=metadata.name%3Da', path).fieldSelector, [byName])
-    for (const selector of ['metadata.name%3Db', 'reason%3Da', 'metadata.name!%3Da']) {
+    for (const selector of [
+      ...['metadata.name%3Db', 'reason%3Da', 'metadata.name!%3Da'],
+      ...['metadata.name%3Da|b', 'metadata.name%3Da*'],
+    ]) {
       assert.throws(
         () => read(`fieldSelector=${selector}`, path),
         { code: 400, message: "fieldSelector metadata.name doesn't match requested name" },

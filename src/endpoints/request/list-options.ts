@@ -1,7 +1,8 @@
 import { queryBoolean } from '../../api/query-boolean.ts'
-import type { FieldRequirement } from '../../api/selectors/field-selector.ts'
+import { type FieldRequirement, requiredValue } from '../../api/selectors/field-selector.ts'
 import { type LabelSelector, parseLabelSelector } from '../../api/selectors/label-selector.ts'
 import { parseShardSelector, type ShardSelector } from '../../api/selectors/shard-selector.ts'
+import { exactly } from '../../api/selectors/value-pattern.ts'
 import { badRequest, invalid } from '../../api/status.ts'
 import {
   type FieldError,
@@ -169,7 +170,7 @@ function withNamespaceOfPath(
   namespace: string | undefined,
 ): readonly FieldRequirement[] {
   if (namespace === undefined) return fields
-  return [...fields, { field: 'metadata.namespace', operator: '=', value: namespace }]
+  return [...fields, required('metadata.namespace', namespace)]
 }
 
 /** If the path has a name, a selector must repeat it, and may add other requirements. */
@@ -178,8 +179,11 @@ function withNameOfPath(
   name: string | undefined,
 ): readonly FieldRequirement[] {
   if (name === undefined) return fields
-  if (fields.length === 0) return [{ field: 'metadata.name', operator: '=', value: name }]
-  const named = fields.find(({ field, operator }) => field === 'metadata.name' && operator === '=')
-  if (named?.value === name) return fields
+  if (fields.length === 0) return [required('metadata.name', name)]
+  if (requiredValue(fields, 'metadata.name') === name) return fields
   throw badRequest("fieldSelector metadata.name doesn't match requested name")
+}
+
+function required(field: 'metadata.name' | 'metadata.namespace', value: string): FieldRequirement {
+  return { field, label: field, operator: '=', patterns: exactly(value) }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { exactly } from '../../api/selectors/value-pattern.ts'
 import { readTarget } from '../../gate/target.ts'
 import { encodeContinue } from '../../registry/read/continue-token.ts'
 import { SharedSelectors } from '../../registry/read/event-selector.ts'
@@ -203,7 +204,7 @@ describe('the start of a watch', () => {
     const path = `watch/${collection}/x`
     const started = plan({}, path)
     assert.deepEqual(started.scope, { cluster: 'local', namespace: 'a' })
-    assert.equal(started.selector?.requires?.name, 'x')
+    assert.deepEqual(started.selector?.requires?.names, exactly('x'))
   })
 })
 

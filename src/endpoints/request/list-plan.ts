@@ -8,6 +8,7 @@ import {
   readVersion,
 } from '../../registry/read/list-position.ts'
 import type { ListQuery } from '../../registry/read/listing.ts'
+import { selectorWarnings } from '../../registry/read/selector-warnings.ts'
 import { allEvents } from '../../storage/event-scope.ts'
 import { beginning, isAfter, type Version } from '../../storage/resource-version.ts'
 import type { EventScope, EventSelector } from '../../storage/storage.ts'
@@ -19,6 +20,8 @@ const emptyScope: EventScope = { cluster: '.', namespace: undefined }
 export interface ListPlan extends Omit<ListQuery, 'signal' | 'lane'> {
   /** The normal form of the shard selector, which the response repeats. */
   readonly shardSelector: string | undefined
+  /** What the client should know about its selectors. */
+  readonly warnings: readonly string[]
 }
 
 /** Throws a 400 or a 422 when the options of the request are invalid. */
@@ -37,10 +40,12 @@ export function listPlan(
     order,
     nowMs,
   })
+  const selector = eventSelector(labelSelector, fieldSelector, position.nowMs, shardSelector)
   return {
     scope,
     tokenScope: pathScope,
-    selector: eventSelector(labelSelector, fieldSelector, position.nowMs, shardSelector),
+    selector,
+    warnings: selectorWarnings(fieldSelector, selector?.requires),
     shardSelector: shardSelector?.text,
     ...position,
     ...(isSingle ? { after: undefined } : undefined),
@@ -53,6 +58,7 @@ export function listPlan(
 export interface WatchPlan {
   readonly scope: EventScope
   readonly selector: EventSelector | undefined
+  readonly warnings: readonly string[]
   /** The list of existing events, which is sent first. */
   readonly initial: Omit<ListQuery, 'signal' | 'lane'> | undefined
   /** Whether a bookmark marks the end of the existing events. */
@@ -89,6 +95,7 @@ export function watchPlan(
   return {
     scope,
     selector,
+    warnings: selectorWarnings(fieldSelector, made?.requires),
     initial: isInitial
       ? {
           scope,

@@ -5,6 +5,7 @@ import type { ResponseEncoder } from '../../codec/encoders/response-encoder.ts'
 import type { Response } from '../../http/exchange.ts'
 import type { InLane } from '../../lib/run-queue.ts'
 import { windowOf } from '../../registry/read/field-requires.ts'
+import { selectorWarnings } from '../../registry/read/selector-warnings.ts'
 import { inApiTerms, type ResourceNames } from '../../registry/storage-errors.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { EventScope, StoredEvent } from '../../storage/storage.ts'
@@ -17,7 +18,7 @@ import { readLimitLabel } from '../request/option-labels.ts'
 import { readInteger } from '../request/query-values.ts'
 import { warningHeader } from '../response/warnings.ts'
 
-export interface SummaryPlan extends Pick<ReturnType<typeof listPlan>, 'selector'> {
+export interface SummaryPlan extends Pick<ReturnType<typeof listPlan>, 'selector' | 'warnings'> {
   readonly scope: EventScope
   /** The time whose occurrences are counted; the selector has no bounds of time. */
   readonly window: TimeWindow
@@ -47,8 +48,16 @@ export function summaryPlan(target: ListTarget, nowMs: number): SummaryPlan {
   const others = fields.filter(({ field }) => field !== 'since' && field !== 'until')
   const plan = listPlan({ ...target, fields: others, query: unlimited }, { nowMs })
   const { scope, selector, notOlderThan, versionText } = plan
-  const limit = Math.min(...limits.filter((one) => one !== undefined))
-  return { scope, selector, window: windowOf(fields, nowMs), notOlderThan, versionText, limit }
+  const window = windowOf(fields, nowMs)
+  return {
+    scope,
+    selector,
+    window,
+    warnings: [...plan.warnings, ...selectorWarnings([], window)],
+    notOlderThan,
+    versionText,
+    limit: Math.min(...limits.filter((one) => one !== undefined)),
+  }
 }
 
 /** Awaits the computation, and translates its errors into API errors. */

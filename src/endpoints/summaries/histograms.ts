@@ -2,7 +2,6 @@ import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { histogramView } from '../../codec/encoders/summary-views.ts'
 import { laneOf, mapInSlices } from '../../lib/run-queue.ts'
-import { selectorWarnings } from '../../registry/read/selector-warnings.ts'
 import { resourceNames } from '../../registry/storage-errors.ts'
 import type { EventSummaries } from '../../storage/summary.ts'
 import type { MirroredClusters } from '../events/event-api.ts'
@@ -60,10 +59,7 @@ export function eventHistograms({
         const [startMs = 0, endMs = 0] = bounds.slice(index, index + 2)
         return bucketObject({ startMs, endMs, counts }, { cluster, place, version })
       })
-      const warnings = [
-        ...(mirrored?.warnings(cluster) ?? []),
-        ...selectorWarnings(plan.selector?.requires),
-      ]
+      const warnings = [...(mirrored?.warnings(cluster) ?? []), ...plan.warnings]
       return computedResponse(encoder, { version, items, warnings, lane, signal })
     },
   }

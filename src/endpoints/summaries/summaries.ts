@@ -5,7 +5,6 @@ import { type ShownField, summaryView } from '../../codec/encoders/summary-views
 import { attributesOf } from '../../gate/target.ts'
 import { boundedKey } from '../../lib/heavy-hitters.ts'
 import { laneOf } from '../../lib/run-queue.ts'
-import { selectorWarnings } from '../../registry/read/selector-warnings.ts'
 import { resourceNames } from '../../registry/storage-errors.ts'
 import type { SourceRate, TopSources } from '../../registry/top-sources.ts'
 import type { Version } from '../../storage/resource-version.ts'
@@ -104,7 +103,7 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
         items: shown.groups.map((group) => summaryObject(groupBy, group, context)),
         warnings: [
           ...(options.mirrored?.warnings(cluster) ?? []),
-          ...selectorWarnings({ ...plan.selector?.requires, ...plan.window }),
+          ...plan.warnings,
           // A client that sends a lower limit knows that there are more. kubectl always sends 500.
           ...(plan.limit < SHOWN_MAX ? [] : hiddenWarning(shown.hidden)),
         ],

@@ -1,4 +1,5 @@
 import { queryBoolean } from '../../api/query-boolean.ts'
+import { requiredValue } from '../../api/selectors/field-selector.ts'
 import type { Request } from '../../http/exchange.ts'
 import type { StoredSizes } from '../../storage/stored-sizes.ts'
 import { ALL_CLUSTERS } from '../attributes.ts'
@@ -85,10 +86,8 @@ function isOfOneKey(target: ResourceTarget): boolean {
 /** The events of one object are few, and an index of the current state finds them. */
 function isOfOneObject({ fields, query }: ResourceTarget): boolean {
   if (fields instanceof Error || isOfOldState(query)) return false
-  if (fields.some(({ field }) => field === 'text')) return false
-  return fields.some(
-    ({ field, operator, value }) => field === 'regarding.uid' && operator === '=' && value !== '',
-  )
+  if (fields.some(({ field }) => field === 'text' || field === 'search')) return false
+  return (requiredValue(fields, 'regarding.uid') ?? '') !== ''
 }
 
 /** An old state may have to be read from etcd, where no index helps. */

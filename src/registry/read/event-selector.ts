@@ -1,11 +1,18 @@
 import { hash } from 'node:crypto'
-import type { FieldRequirement, SelectableField } from '../../api/selectors/field-selector.ts'
+import {
+  type FieldRequirement,
+  requiredValue,
+  type SelectableField,
+} from '../../api/selectors/field-selector.ts'
 import type { LabelSelector } from '../../api/selectors/label-selector.ts'
 import type { ShardSelector } from '../../api/selectors/shard-selector.ts'
+import { isAnyMatch } from '../../api/selectors/value-pattern.ts'
 import type { EventSelector } from '../../storage/storage.ts'
 import { uidIn } from '../../storage/stored-form.ts'
 import { requirementsOf } from './field-requires.ts'
-import { type EventTest, requiredValue, testsOf } from './field-tests.ts'
+import { type EventTest, testsOf } from './field-tests.ts'
+import { mergedFields } from './merged-fields.ts'
+import { checkContradictions } from './selector-warnings.ts'
 
 /**
  * All selectors as one filter for the storage. Undefined when every event matches. Durations in it
@@ -18,13 +25,15 @@ export function eventSelector(
   shards?: ShardSelector,
 ): EventSelector | undefined {
   if (labels.isEverything && fields.length === 0 && shards === undefined) return undefined
-  const tests = [...testsOf(fields, nowMs), ...(shards === undefined ? [] : [shardTest(shards)])]
+  checkContradictions(fields)
+  const merged = mergedFields(fields)
+  const tests = [...testsOf(merged, nowMs), ...(shards === undefined ? [] : [shardTest(shards)])]
   return {
     matches: (stored) => {
       for (const test of tests) if (!test(stored)) return false
       return labels.isEverything || labels.matches(stored.fields.labels)
     },
-    requires: requirementsOf(fields, nowMs, labels.isEverything && shards === undefined),
+    requires: requirementsOf(merged, nowMs, labels.isEverything && shards === undefined),
   }
 }
 
@@ -89,6 +98,7 @@ function isImpossiblePart(fields: readonly FieldRequirement[], part: SelectableF
   if (required === undefined) return false
   if (required === '' || required.includes('/')) return true
   return fields.some(
-    ({ field, operator, value }) => field === part && (value === required) !== (operator === '='),
+    ({ field, operator, patterns }) =>
+      field === part && isAnyMatch(patterns, required) !== (operator === '='),
   )
 }

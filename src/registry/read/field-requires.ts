@@ -1,18 +1,17 @@
 /** The part of field requirements that an index can check. */
-import type { FieldRequirement, SelectableField } from '../../api/selectors/field-selector.ts'
-import type { Requires, ValueField } from '../../storage/requires.ts'
+import { type FieldRequirement, requiredPatterns } from '../../api/selectors/field-selector.ts'
+import { exactValues, PATTERNS_MAX, type ValuePattern } from '../../api/selectors/value-pattern.ts'
+import { shownMax } from '../../lib/text/shortened.ts'
+import {
+  isValueField,
+  type Mention,
+  type NamedObject,
+  type Requires,
+  type ValueRequirement,
+} from '../../storage/requires.ts'
 import type { TimeWindow } from '../../storage/summary.ts'
-import { boundOf, mentionOf, requiredValue } from './field-tests.ts'
-import { textsOf } from './text-test.ts'
-
-/** Fields whose values an index compares exactly. */
-const valueFields: ReadonlyMap<SelectableField, ValueField> = new Map([
-  ['regarding.kind', 'kind'],
-  ['reason', 'reason'],
-  ['type', 'type'],
-  ['reportingController', 'reportingController'],
-  ['controller', 'controller'],
-])
+import { boundOf, mentionOf, notePatternOf, workloadPatternOf } from './field-tests.ts'
+import { isPlainText, isTextTerm, textsOf } from './text-test.ts'
 
 /** `isAlone`: there are no other requirements. */
 export function requirementsOf(
@@ -20,37 +19,100 @@ export function requirementsOf(
   nowMs: number,
   isAlone: boolean,
 ): Requires {
-  const kind = requiredValue(fields, 'regarding.kind')
-  const namespace = requiredValue(fields, 'regarding.namespace')
-  const name = requiredValue(fields, 'regarding.name')
-  const isWhole = kind !== undefined && namespace !== undefined && name !== undefined
-  const mentions = requiredValue(fields, 'mentions')
+  const values = fields.filter(isOfIndex)
   const texts = textsOf(fields)
+  const isAll = isAlone && fields.every((one) => isBound(one) || isTextTerm(one) || isOfIndex(one))
   return {
-    name: requiredValue(fields, 'metadata.name'),
-    regardingUid: requiredValue(fields, 'regarding.uid'),
-    regarding: isWhole ? { kind, namespace, name } : undefined,
-    mentions: mentions === undefined ? undefined : mentionOf(mentions),
-    kind,
-    reason: requiredValue(fields, 'reason'),
-    type: requiredValue(fields, 'type'),
-    reportingController: requiredValue(fields, 'reportingController'),
-    controller: requiredValue(fields, 'controller'),
-    not: excludedValues(fields),
+    names: requiredPatterns(fields, 'metadata.name'),
+    namespaces: requiredPatterns(fields, 'metadata.namespace'),
+    regardingUids: exact(requiredPatterns(fields, 'regarding.uid')),
+    regarding: objectsOf(fields),
+    mentions: mentionsOf(fields),
+    workloads: workloadsOf(fields),
+    nodes: exact(requiredPatterns(fields, 'node')),
+    notePatterns: requiredPatterns(fields, 'pattern')?.map(notePatternOf),
+    values: values.length === 0 ? undefined : values,
     ...windowOf(fields, nowMs),
     texts: texts.length === 0 ? undefined : texts,
-    isAll: isAlone && isKnownToIndex(fields),
+    fragments: isAll ? undefined : fragmentsOf(fields),
+    isAll,
   }
 }
 
-/** One excluded value of each field. */
-function excludedValues(fields: readonly FieldRequirement[]): Requires['not'] {
-  const not: Partial<Record<ValueField, string>> = {}
-  for (const { field, operator, value } of fields) {
-    const known = valueFields.get(field)
-    if (known !== undefined && operator === '!=') not[known] = value
+/** An index knows only the beginning of long values. */
+function isOfIndex(
+  requirement: FieldRequirement,
+): requirement is FieldRequirement & ValueRequirement {
+  const { field, patterns } = requirement
+  return (
+    isValueField(field) &&
+    !patterns.some(({ text, isPrefix }) => isPrefix && text.length > shownMax)
+  )
+}
+
+function exact(patterns: readonly ValuePattern[] | undefined): readonly string[] | undefined {
+  return patterns && exactValues(patterns)
+}
+
+/** The regarded objects, when both kinds and names are required. */
+function objectsOf(fields: readonly FieldRequirement[]): readonly NamedObject[] | undefined {
+  const kinds = exact(requiredPatterns(fields, 'regarding.kind'))
+  const names = exact(requiredPatterns(fields, 'regarding.name'))
+  if (kinds === undefined || names === undefined) return undefined
+  if (kinds.length * names.length > PATTERNS_MAX) return undefined
+  return kinds.flatMap((kind) => names.map((name) => ({ kind, name })))
+}
+
+function mentionsOf(fields: readonly FieldRequirement[]): readonly Mention[] | undefined {
+  const wanted = requiredPatterns(fields, 'mentions')?.map(mentionOf)
+  if (wanted === undefined) return undefined
+  const found: Mention[] = []
+  for (const mention of wanted) {
+    if (mention.uid !== undefined) found.push(mention)
+    else if (mention.name.isPrefix) return undefined
+    else found.push({ kind: mention.kind, name: mention.name.text })
   }
-  return Object.keys(not).length === 0 ? undefined : not
+  return found
+}
+
+function workloadsOf(fields: readonly FieldRequirement[]): readonly NamedObject[] | undefined {
+  const wanted = requiredPatterns(fields, 'workload')?.map(workloadPatternOf)
+  if (wanted === undefined || wanted.some(({ name }) => name.isPrefix)) return undefined
+  return wanted.map(({ kind, name }) => ({ kind, name: name.text }))
+}
+
+/** More texts take longer to look for than the event takes to decode. */
+const fragmentsMax = 4
+
+function fragmentsOf(fields: readonly FieldRequirement[]): Requires['fragments'] {
+  const found = fields
+    .filter((one) => one.operator === '=' && isInBody(one))
+    .map(({ field, patterns }) =>
+      patterns.map(field === 'mentions' ? mentionText : ({ text }) => text),
+    )
+    .filter((texts) => texts.length <= fragmentsMax && texts.every(isFragment))
+  return found.length === 0 ? undefined : found
+}
+
+/** Keys and indexed values are known without the body, and what is computed is not in it. */
+function isInBody(requirement: FieldRequirement): boolean {
+  if (isOfIndex(requirement) || isBound(requirement) || isTextTerm(requirement)) return false
+  return !ELSEWHERE.some((field) => field === requirement.field)
+}
+
+const ELSEWHERE = ['metadata.name', 'metadata.namespace', 'workload', 'node', 'pattern']
+
+function mentionText(pattern: ValuePattern): string {
+  const mention = mentionOf(pattern)
+  return mention.uid ?? mention.name.text
+}
+
+function isFragment(text: string): boolean {
+  return text !== '' && isPlainText(text)
+}
+
+function isBound({ field }: FieldRequirement): boolean {
+  return field === 'since' || field === 'until'
 }
 
 /** The time that `since` and `until` leave. */
@@ -66,16 +128,4 @@ function latest(fields: readonly FieldRequirement[], nowMs: number): number | un
 function earliest(fields: readonly FieldRequirement[], nowMs: number): number | undefined {
   const bounds = fields.filter(({ field }) => field === 'until').map((one) => boundOf(one, nowMs))
   return bounds.length === 0 ? undefined : Math.min(...bounds)
-}
-
-/** Removes duplicates: the index gets each value at most once with each operator. */
-function isKnownToIndex(fields: readonly FieldRequirement[]): boolean {
-  const seen = new Set<string>()
-  return fields.every(({ field, operator }) => {
-    if (field === 'since' || field === 'until' || field === 'text') return true
-    const key = `${field}${operator}`
-    if (!valueFields.has(field) || seen.has(key)) return false
-    seen.add(key)
-    return true
-  })
 }

@@ -3,19 +3,26 @@
 import { kindOfWord } from '../../api/kind-words.ts'
 import type { FieldRequirement, SelectableField } from '../../api/selectors/field-selector.ts'
 import { parseTimeValue } from '../../api/selectors/time-value.ts'
+import {
+  isAnyMatch,
+  isMatch,
+  soleValue,
+  type ValuePattern,
+} from '../../api/selectors/value-pattern.ts'
 import { badRequest } from '../../api/status.ts'
+import { placeOf, workloadOf } from '../../incidents/marks.ts'
+import { parsePatternId, patternOf } from '../../incidents/pattern.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 import type { ObjectReference } from '../../storage/event-fields.ts'
-import type { Mention } from '../../storage/requires.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
-import { textsOf, textTest } from './text-test.ts'
+import { isTextTerm, textsOf, textTest } from './text-test.ts'
 
 export type EventTest = (stored: StoredEvent) => boolean
 
 /** The tests of all requirements, cheap ones first. Durations are before `nowMs`. */
 export function testsOf(fields: readonly FieldRequirement[], nowMs: number): readonly EventTest[] {
   const texts = textsOf(fields)
-  const others = fields.filter(({ field }) => field !== 'text')
+  const others = fields.filter((one) => !isTextTerm(one))
   return [
     ...others.map((one) => testOf(one, nowMs)),
     ...(texts.length === 0 ? [] : [textTest(texts)]),
@@ -24,7 +31,7 @@ export function testsOf(fields: readonly FieldRequirement[], nowMs: number): rea
 
 /** Throws a 400 when the value is malformed. */
 function testOf(requirement: FieldRequirement, nowMs: number): EventTest {
-  const { field, operator, value } = requirement
+  const { field, operator, patterns } = requirement
   const isEqual = operator === '='
   switch (field) {
     case 'since': {
@@ -36,49 +43,112 @@ function testOf(requirement: FieldRequirement, nowMs: number): EventTest {
       return ({ fields }) => fields.lastSeenMs < untilMs
     }
     case 'mentions': {
-      const mention = mentionOf(value)
+      const wanted = patterns.map(mentionOf)
       return ({ fields }) =>
-        (isMentioned(fields.regarding, mention) || isMentioned(fields.related, mention)) === isEqual
+        (isAnyOf(wanted, fields.regarding) || isAnyOf(wanted, fields.related)) === isEqual
+    }
+    case 'workload': {
+      const wanted = patterns.map(workloadPatternOf)
+      return (stored) =>
+        (isAnyOf(wanted, workloadOf(stored)) || isAnyOf(wanted, stored.fields.regarding)) ===
+        isEqual
+    }
+    case 'pattern': {
+      const wanted = patterns.map(notePatternOf)
+      return ({ fields }) => wanted.includes(patternOf(fields.note)) === isEqual
     }
     default: {
       const read = readers[field as PlainField]
-      return (stored) => (read(stored) === value) === isEqual
+      const value = soleValue(patterns)
+      if (value !== undefined) return (stored) => (read(stored) === value) === isEqual
+      return (stored) => isAnyMatch(patterns, read(stored)) === isEqual
     }
   }
 }
 
 /** The time of a `since` or `until`. */
-export function boundOf({ field, operator, value }: FieldRequirement, nowMs: number): number {
+export function boundOf({ field, operator, patterns }: FieldRequirement, nowMs: number): number {
   if (operator === '!=') throw badRequest(`${field} is a bound: write ${field}=<time>`)
-  return parseTimeValue(field, value, nowMs)
+  return parseTimeValue(field, soleValue(patterns) ?? '', nowMs)
 }
 
-/** `Pod/web-0`, or a uid. */
-export function mentionOf(value: string): Mention {
-  const [kind = '', name, surplus] = value.split('/')
-  if (name === undefined && kind !== '') return { uid: kind }
-  if (kind !== '' && name !== undefined && name !== '' && surplus === undefined) {
-    return { kind: kindOfWord(kind), name }
-  }
-  throw badRequest(
-    `mentions: ${JSON.stringify(truncate(value))}: write a kind and a name, such as Pod/web-0, or a uid`,
+/** An object by lower-case kind and name, or the beginning of a name. */
+interface ObjectPattern {
+  readonly kind: string
+  readonly name: ValuePattern
+  readonly uid?: undefined
+}
+
+/** The same, or by uid. */
+export type MentionPattern = ObjectPattern | { readonly uid: string }
+
+/** Parses `Pod/web-0`, `Pod/web-*`, or a uid. */
+export function mentionOf(pattern: ValuePattern): MentionPattern {
+  const { text, isPrefix } = pattern
+  if (!isPrefix && UID.test(text)) return { uid: text }
+  return (
+    objectPatternOf(pattern) ??
+    fail('mentions', pattern, `a kind and a name, such as Pod/${exampleOf(pattern)}, or a uid`)
   )
 }
 
-function isMentioned({ kind, name, uid }: ObjectReference, mention: Mention): boolean {
+/** Parses `Deployment/checkout` or `Deployment/check*`. */
+export function workloadPatternOf(pattern: ValuePattern): ObjectPattern {
+  return (
+    objectPatternOf(pattern) ??
+    fail('workload', pattern, `a kind and a name, such as Deployment/${exampleOf(pattern)}`)
+  )
+}
+
+/** Parses the id of a pattern. */
+export function notePatternOf(pattern: ValuePattern): number {
+  const number = pattern.isPrefix ? undefined : parsePatternId(pattern.text)
+  return (
+    number ?? fail('pattern', pattern, 'the eight digits that kubectl get eventsummaries shows')
+  )
+}
+
+function objectPatternOf({ text, isPrefix }: ValuePattern): ObjectPattern | undefined {
+  const [kind = '', name = '', surplus] = text.split('/')
+  if (kind === '' || name === '' || surplus !== undefined) return undefined
+  return { kind: kindOfWord(kind), name: { text: name, isPrefix } }
+}
+
+function fail(label: string, pattern: ValuePattern, wanted: string): never {
+  throw badRequest(`${label}: ${JSON.stringify(shownOf(pattern))}: write ${wanted}`)
+}
+
+/** What was probably meant as a name. */
+function exampleOf(pattern: ValuePattern): string {
+  return pattern.text === '' || pattern.text.includes('/') ? 'web-0' : shownOf(pattern)
+}
+
+function shownOf({ text, isPrefix }: ValuePattern): string {
+  return `${truncate(text)}${isPrefix ? '*' : ''}`
+}
+
+/**
+ * The beginning of a UUID, or of the hash that static pods have instead. Anything else is taken for
+ * a name whose kind was forgotten: as a uid it would find nothing.
+ */
+const UID = /^[\da-f]{8}[\da-f-]*$/i
+
+function isAnyOf(mentions: readonly MentionPattern[], object: Named): boolean {
+  for (const mention of mentions) if (isMentioned(object, mention)) return true
+  return false
+}
+
+type Named = Pick<ObjectReference, 'kind' | 'name'> & Partial<Pick<ObjectReference, 'uid'>>
+
+function isMentioned({ kind, name, uid }: Named, mention: MentionPattern): boolean {
   if (mention.uid !== undefined) return uid === mention.uid
-  return name === mention.name && kind.toLowerCase() === mention.kind
+  return isMatch(mention.name, name) && kind.toLowerCase() === mention.kind
 }
 
-/** The value that the field must have, if one is required. */
-export function requiredValue(
-  fields: readonly FieldRequirement[],
-  field: SelectableField,
-): string | undefined {
-  return fields.find((one) => one.field === field && one.operator === '=')?.value
-}
-
-type PlainField = Exclude<SelectableField, 'since' | 'until' | 'mentions' | 'text'>
+type PlainField = Exclude<
+  SelectableField,
+  'since' | 'until' | 'mentions' | 'text' | 'search' | 'workload' | 'pattern'
+>
 
 const readers: Readonly<Record<PlainField, (stored: StoredEvent) => string>> = {
   'metadata.name': (stored) => stored.key.name,
@@ -90,6 +160,7 @@ const readers: Readonly<Record<PlainField, (stored: StoredEvent) => string>> = {
   reportingInstance: (stored) => stored.fields.reportingInstance,
   source: ({ fields }) => fields.sourceComponent || fields.reportingController,
   controller: ({ fields }) => fields.reportingController || fields.sourceComponent,
+  node: placeOf,
   'regarding.kind': (stored) => stored.fields.regarding.kind,
   'regarding.namespace': (stored) => stored.fields.regarding.namespace,
   'regarding.name': (stored) => stored.fields.regarding.name,

@@ -8,31 +8,45 @@ const textsMax = 4
 /** People search for words. The search for a long text in a long note can be made slow. */
 const textLengthMax = 256
 
-/** JSON has no escapes for these characters: a note that has them has them in the body. */
+/** JSON has no escapes for these characters: an event that has them has them in the body. */
 const PLAIN = /^[\w .:/()[\]{}@#%*+;|~^`$-]*$/
 
-/** The texts of all `text` terms. */
+/** Whether the body of an event that contains the text contains it unchanged. */
+export function isPlainText(text: string): boolean {
+  return PLAIN.test(text)
+}
+
+export function isTextTerm({ field }: Pick<FieldRequirement, 'field'>): boolean {
+  return field === 'text' || field === 'search'
+}
+
+/** The texts of all `text` and `search` terms. */
 export function textsOf(fields: readonly FieldRequirement[]): readonly RequiredText[] {
-  const terms = fields.filter(({ field }) => field === 'text')
-  if (terms.length > textsMax) throw badRequest(`a field selector has at most ${textsMax} texts`)
-  if (terms.some(({ value }) => value.length > textLengthMax)) {
-    throw badRequest(`text: a text has at most ${textLengthMax} characters`)
+  const terms = fields.filter(isTextTerm)
+  const texts = terms.flatMap(({ patterns }) => patterns)
+  if (texts.length > textsMax) throw badRequest(`a field selector has at most ${textsMax} texts`)
+  for (const { label, patterns } of terms) {
+    if (patterns.some(({ text }) => text.length > textLengthMax)) {
+      throw badRequest(`${label}: a text has at most ${textLengthMax} characters`)
+    }
   }
-  return terms.map(({ operator, value }) => ({
-    text: value.toLowerCase(),
+  return terms.map(({ field, operator, patterns }) => ({
+    texts: patterns.map(({ text }) => text.toLowerCase()),
     isIn: operator === '=',
+    isAnywhere: field === 'search',
   }))
 }
 
-/** Tests whether the note or the reason contains the texts, ignoring case. */
-export function textTest(texts: readonly RequiredText[]): (stored: StoredEvent) => boolean {
-  const needed = texts.filter(({ text, isIn }) => isIn && PLAIN.test(text))
+/** Tests whether the event contains the texts, ignoring case. */
+export function textTest(required: readonly RequiredText[]): (stored: StoredEvent) => boolean {
+  const needed = required.filter(({ texts, isIn }) => isIn && texts.every(isPlainText))
   return (stored) => {
     if (needed.length > 0) {
       // Most events are decided without parsing them.
       const body = stored.body.toString().toLowerCase()
-      if (!needed.every(({ text }) => body.includes(text))) return false
+      const isThere = ({ texts }: RequiredText) => texts.some((text) => body.includes(text))
+      if (!needed.every(isThere)) return false
     }
-    return hasTexts(texts, stored.fields)
+    return hasTexts(required, stored)
   }
 }

@@ -21,6 +21,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Lane } from '../../lib/run-queue.ts'
 import { StorageError } from '../../storage/errors.ts'
+import { valueRequirement } from '../../storage/requires.ts'
 import type { EventSelector, EventStorage, StoredEvent } from '../../storage/storage.ts'
 import type { StoredSize, StoredSizes } from '../../storage/stored-sizes.ts'
 import { deleteInSlices, deleteUnchanged, isRetryable } from '../guarded-delete.ts'
@@ -69,11 +70,11 @@ interface Excess {
 
 const warnings: EventSelector = {
   matches: ({ fields }) => fields.type === 'Warning',
-  requires: { type: 'Warning', isAll: true },
+  requires: { values: [valueRequirement('type', '=', 'Warning')], isAll: true },
 }
 const others: EventSelector = {
   matches: ({ fields }) => fields.type !== 'Warning',
-  requires: { not: { type: 'Warning' }, isAll: true },
+  requires: { values: [valueRequirement('type', '!=', 'Warning')], isAll: true },
 }
 
 function seenAfter(sinceMs: number, { matches, requires }: EventSelector): EventSelector {

@@ -1,3 +1,4 @@
+import { soleValue } from '../../api/selectors/value-pattern.ts'
 import type { KeyValue, ScanChunk, ScanRequest } from '../../etcd/client.ts'
 import { throwIfAborted } from '../aborted-read.ts'
 import { StorageError } from '../errors.ts'
@@ -90,7 +91,7 @@ export class ListReader {
   #rangeOf(scope: EventScope, options: ListOptions): KeyRange {
     const { keys } = this.#options
     const range = keys.range(scope, options.after)
-    const name = options.selector?.requires?.name
+    const name = soleValue(options.selector?.requires?.names ?? [])
     if (name === undefined || scope.namespace === undefined || !isPart(name)) return range
     const key = Buffer.from(keys.format({ ...scope, namespace: scope.namespace, name }))
     const rangeEnd = Buffer.concat([key, Buffer.of(0)])

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { exactly } from '../../../src/api/selectors/value-pattern.ts'
 import { aLane } from '../../../src/lib/run-queue.fixture.ts'
+import { valueRequirement } from '../../../src/storage/requires.ts'
 import { isAfter } from '../../../src/storage/resource-version.ts'
 import type { EventStorage, ListOptions, StoredEvent } from '../../../src/storage/storage.ts'
 import { eventBody, eventKey, noteOf } from '../../support/stored-events.ts'
@@ -50,7 +52,7 @@ export function lists(storage: () => EventStorage): void {
   test('list: a selector filters, and pages are still full', async () => {
     const selector = {
       matches: (stored: StoredEvent) => stored.fields.reason === 'Failed',
-      requires: { reason: 'Failed' },
+      requires: { values: [valueRequirement('reason', '=', 'Failed')] },
     }
     const first = await all({ selector, limit: 2 })
     assert.deepEqual(names(first), ['b', 'b-1'])
@@ -62,7 +64,7 @@ export function lists(storage: () => EventStorage): void {
   test('list: a required name finds one event, or none', async () => {
     const named = (name: string) => ({
       matches: (stored: StoredEvent) => stored.key.name === name,
-      requires: { name },
+      requires: { names: exactly(name) },
     })
     const page = await all({ selector: named('b.1'), limit: 1 })
     assert.deepEqual([names(page), page.more], [['b.1'], false])

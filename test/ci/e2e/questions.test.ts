@@ -9,7 +9,7 @@ import { after, before, describe, test } from 'node:test'
 import { ageText } from '../../../src/codec/encoders/table.ts'
 import { KubectlSession, OLDEST, RECORDED_WITH, whyNot } from '../../nightly/kubectl/kubectl.ts'
 import { type PlainEvent, plainEvent, textOf, treeOf } from '../../nightly/model/plain-event.ts'
-import { answer, type PlainQuery } from '../../nightly/model/plain-query.ts'
+import { answer, type PlainQuery, valuesOf } from '../../nightly/model/plain-query.ts'
 import { plainSummary } from '../../nightly/model/plain-summary.ts'
 import { EventClient } from '../../support/event-client.ts'
 import { inParallel } from '../../support/load.ts'
@@ -142,6 +142,18 @@ for (const version of [OLDEST, RECORDED_WITH]) {
       assert.ok(ages.includes(lines[0]?.[3] ?? ''), `${lines[0]} for ${ages}`)
     })
 
+    test('a mistake gets an answer that says what to write', async () => {
+      for (const [selector, expected] of [
+        ['mentions=checkout', /^Error from server .* such as Pod\/checkout, or a uid\n$/],
+        ["'reason in (A,B)'", /write reason=A\|B\n$/],
+        ['involvedObject.kind=pod', /^Warning: .*: write involvedObject.kind=Pod\n/],
+        ['reason=A,reason=B', /^Warning: .*; for either write reason=A\|B\n/],
+      ] as const) {
+        const command = `kubectl get events -A --field-selector ${selector}`
+        assert.match((await session.run(command)).output, expected)
+      }
+    })
+
     // The last one, because it creates events.
     for (const question of questions.filter(isWatch)) {
       test(question.title, async () => {
@@ -233,12 +245,12 @@ function withTimesOfTest(command: string, nowMs: number): string {
 /** What the command asks for, by its own words. */
 function queryOf(command: string): PlainQuery {
   const [, namespace = ''] = / -n (\S+)/.exec(command) ?? []
-  const [, selector = ''] = / --field-selector (\S+)/.exec(command) ?? []
+  const [, selector = ''] = / --field-selector '?([^\s']+)/.exec(command) ?? []
   const terms = selector.split(',').map((text) => {
     const [label = '', value = ''] = text.split('=')
-    return { label, operator: '=' as const, value }
+    return { label, operator: '=' as const, values: valuesOf(value) }
   })
-  const order = terms.find(({ label }) => label === 'order')?.value
+  const order = terms.find(({ label }) => label === 'order')?.values[0]?.text
   return {
     cluster: '*',
     namespace,

@@ -10,6 +10,7 @@ import { EtcdClient } from '../../../src/etcd/client.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
 import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { EtcdStorage } from '../../../src/storage/etcd/etcd-storage.ts'
+import { valueRequirement } from '../../../src/storage/requires.ts'
 import {
   beginning,
   isAfter,
@@ -260,7 +261,10 @@ test('a replica that missed a compaction lists again and is correct afterwards',
     items.map(({ key, version, body }) => `${key.name}@${version} ${body}`)
   assert.deepEqual(summary(pages[0] ?? right), summary(right))
   assert.equal(right.items.length, 2_010)
-  const uid = { matches: () => true, requires: { reason: 'Pulling' } }
+  const uid = {
+    matches: () => true,
+    requires: { values: [valueRequirement('reason', '=', 'Pulling')] },
+  }
   const found = await cutOff.cached.list(all, {
     lane: aLane(),
     limit: 5_000,

@@ -55,7 +55,10 @@ const WATCH = [
 ] as const
 const FIELDS = ['metadata.name', 'metadata.namespace', 'type', ' metadata.name', 'Metadata.name']
 const OPERATORS = ['=', '==', '!=']
-const VALUES = ['a', 'b', '', 'a\\,b', 'a%2Cb', '..', 'a/b', '*', 'a\\=b', 'a=b']
+const VALUES = [
+  ...['a', 'b', '', 'a\\,b', 'a%2Cb', '..', 'a/b', '*', 'a\\=b', 'a=b'],
+  ...['a|b', 'a*', 'a\\|b', 'b|a*', 'a\\*'],
+]
 
 /** What must be executed, known from how the request was made and not from parsing it. */
 interface Expected {

@@ -84,7 +84,14 @@ describe('memory that watches keep of their queries', () => {
       const terms = Array.from({ length: 100 }, (_, n) => `reason!=${'r'.repeat(60)}${index}-${n}`)
       return `fieldSelector=${terms.join(',')}&${NOISE}=1`
     })
-    const figures = { plain, noisy, distinct, equal, fields }
+    const several = await bytesPerWatch((index) => {
+      const terms = Array.from({ length: 4 }, (_, n) => {
+        const values = Array.from({ length: 25 }, (_, m) => `${'r'.repeat(60)}${index}-${n}-${m}`)
+        return `reason!=${values.join('|')}`
+      })
+      return `fieldSelector=${terms.join(',')}&${NOISE}=1`
+    })
+    const figures = { plain, noisy, distinct, equal, fields, several }
     for (const [name, bytes] of Object.entries(figures)) {
       context.diagnostic(`${name}: ${Math.round(bytes)} bytes a watch`)
     }
@@ -92,5 +99,6 @@ describe('memory that watches keep of their queries', () => {
     assert.ok(distinct < plain + 9000, `each its own selector: ${distinct} bytes`)
     assert.ok(equal < plain + 1000, `all the same selector: ${equal} bytes`)
     assert.ok(fields < plain + 24_000, `many fields: ${fields} bytes`)
+    assert.ok(several < plain + 24_000, `many values: ${several} bytes`)
   })
 })

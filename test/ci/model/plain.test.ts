@@ -2,7 +2,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type PlainEvent, plainEvent, type Tree } from '../../nightly/model/plain-event.ts'
-import { answer, type Order, type PlainQuery, type Term } from '../../nightly/model/plain-query.ts'
+import {
+  answer,
+  type Order,
+  type PlainQuery,
+  type Term,
+  valuesOf,
+} from '../../nightly/model/plain-query.ts'
 
 import { plainHistogram, plainSummary } from '../../nightly/model/plain-summary.ts'
 
@@ -23,7 +29,7 @@ function named(events: readonly PlainEvent[], query: Partial<PlainQuery>): strin
 function terms(...texts: readonly string[]): readonly Term[] {
   return texts.map((text) => {
     const [, label = '', operator, value = ''] = /^(.*?)(!?=)(.*)$/.exec(text) ?? []
-    return { label, operator: operator === '!=' ? '!=' : '=', value }
+    return { label, operator: operator === '!=' ? '!=' : '=', values: valuesOf(value) }
   })
 }
 
@@ -84,6 +90,16 @@ describe('filters', () => {
     ['mentions=pod/x', 'b c'],
     ['mentions=pod/X', ''],
     ['mentions=u', 'c'],
+    ['mentions=pod/y*|u', 'c'],
+    ['mentions!=pod/x*', 'a'],
+    ['reason=Re*|none', 'b'],
+    ['type!=Warning|none', 'b c'],
+    ['name=x|y', 'b'],
+    ['metadata.name=a|c', 'a c'],
+    ['search=X', 'b c'],
+    ['search=pod|off', 'a b c'],
+    ['search!=restart', 'c'],
+    ['search=c', 'a c'],
     ['related.kind=Pod', 'c'],
     ['involvedObject.kind=Pod', 'b'],
   ]

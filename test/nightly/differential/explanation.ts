@@ -10,6 +10,7 @@ import type { Digest } from './digest.ts'
 import { KNOWN } from './known.ts'
 import {
   type Found,
+  hasQuery,
   isDone,
   isPatch,
   isRead,
@@ -47,7 +48,7 @@ const PARTS: readonly KnownPart[] = [
     row: 'selectors-that-match-nothing',
     places: /^\.warning: /,
     explains: ({ step, ours, theirs }) =>
-      step.verb === 'list' && isDone(ours) && isDone(theirs) && theirs.warning === '',
+      hasQuery(step, 'fieldSelector') && isDone(ours) && isDone(theirs) && theirs.warning === '',
   },
   {
     row: 'strategic-directives',

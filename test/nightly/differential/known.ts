@@ -117,9 +117,16 @@ export const KNOWN: readonly KnownDifference[] = [
     explains: ({ step, ours, theirs }) =>
       hasQuery(step, 'fieldSelector') &&
       (isDone(ours) || isClientMistake(ours)) &&
-      /^field label not supported: (?:action|reportingInstance|related\.|since|until|mentions|text|order|limit)/.test(
+      /^field label not supported: (?:action|reportingInstance|related\.|name|since|until|mentions|text|search|order|limit)/.test(
         messageOf(theirs),
       ),
+  },
+  {
+    // Only the hint: a collection delete that selects other events would change all later responses.
+    row: 'several-values-in-selectors',
+    explains: ({ step, ours, theirs }) =>
+      hasQuery(step, 'fieldSelector') &&
+      messageOf(ours).startsWith(`${messageOf(theirs)}; for several values write `),
   },
   {
     // A page has other rows; the columns and everything else are compared.

@@ -99,7 +99,7 @@ export class KubectlSession implements AsyncDisposable {
 
   /** Starts a long-running command, and collects its output. */
   start(command: string): RunningKubectl {
-    const [program, ...args] = command.split(' ')
+    const [program, ...args] = wordsOf(command)
     if (program !== 'kubectl') throw new Error(`not a command for kubectl: ${command}`)
     // One pipe for both, so that warnings keep their place.
     const child = spawn('sh', ['-c', 'exec "$0" "$@" 2>&1', this.#binary, ...args], {
@@ -170,4 +170,9 @@ function kubeconfig(server: Tidings, prefix: string): string {
     })),
     'current-context': 'admin',
   })
+}
+
+/** Words are separated by spaces, unless they are in single quotes, as in a shell. */
+function wordsOf(command: string): readonly string[] {
+  return [...command.matchAll(/'([^']*)'(?= |$)|[^ ]+/g)].map(([word, quoted]) => quoted ?? word)
 }

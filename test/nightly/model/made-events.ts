@@ -17,14 +17,20 @@ export const REASONS: Choices = [
   'Grüße',
   '😀',
   'a,b=c\\d',
+  'a|b',
 ]
 export const TYPES: Choices = ['Normal', 'Warning', '', 'warning', 'Odd']
 export const CONTROLLERS: Choices = ['kubelet', 'default-scheduler', '', 'kubelet2', '__proto__']
 export const INSTANCES: Choices = ['node-1', 'node-2', '']
-export const ACTIONS: Choices = ['Binding', 'Killing', '', 'constructor']
+export const ACTIONS: Choices = ['Binding', 'Killing', '', 'constructor', 'Bind*']
 export const KINDS: Choices = ['Pod', 'pod', 'Node', 'Deployment', '', 'POD', 'ſ', 'İstio']
 export const OBJECTS: Choices = ['web-0', 'web-1', 'web', '', 'ä', 'Web-0']
-export const UIDS: Choices = ['u-1', 'u-2', 'u-3', '']
+export const UIDS: Choices = [
+  '0b9d3a51-7a6c-4c4f-9a31-5c6a0d4b1e21',
+  '0b9d3a51-7a6c-4c4f-9a31-5c6a0d4b1e22',
+  '0b9d3a517a6c4c4f9a315c6a0d4b1e23',
+  '',
+]
 export const NOTES: Choices = [
   'Back-off restarting failed container',
   'BACK-OFF',

@@ -18,7 +18,7 @@ import {
   TYPES,
   UIDS,
 } from './made-events.ts'
-import type { Order, PlainQuery, Term } from './plain-query.ts'
+import type { Order, PlainQuery, Term, Value } from './plain-query.ts'
 
 export interface MadeQuery extends PlainQuery {
   /** The query uses the paths and field names of core/v1. */
@@ -39,10 +39,14 @@ export function fieldSelectorOf({ terms, order, orderBy, listMax }: MadeQuery): 
   return [
     ...(listMax === undefined ? [] : [`limit=${listMax}`]),
     ...terms.map(
-      ({ label, operator, value }) => `${label}${operator}${value.replace(/[\\,=]/g, '\\$&')}`,
+      ({ label, operator, values }) => `${label}${operator}${values.map(valueText).join('|')}`,
     ),
     ...(orderBy === 'label' ? [`order=${order}`] : []),
   ].join(',')
+}
+
+function valueText({ text, isPrefix }: Value): string {
+  return `${text.replace(/[\\,=|*]/g, '\\$&')}${isPrefix === true ? '*' : ''}`
 }
 
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io'
@@ -85,8 +89,10 @@ export function madeQuery(
   return {
     cluster: random.pick(['*', ...CLUSTERS]),
     namespace: random.chance(0.5) ? '' : random.pick([...NAMESPACES, 'none']),
-    terms: Array.from({ length: random.pick([0, 1, 1, 1, 2, 2, 3, 4]) }, () =>
-      madeTerm(random, { isCore, nowMs }),
+    terms: allowed(
+      Array.from({ length: random.pick([0, 1, 1, 1, 2, 2, 3, 4]) }, () =>
+        madeTerm(random, { isCore, nowMs }),
+      ),
     ),
     labelled: random.chance(0.05) ? ['app', random.pick(['web', 'db'])] : undefined,
     order: orderBy === undefined ? usualOrder(format) : random.pick<Order>(['oldest', 'newest']),
@@ -116,6 +122,18 @@ interface TermOptions {
   readonly nowMs: number
 }
 
+/** Without more texts than a selector may have, and without contradictions that are refused. */
+function allowed(terms: readonly Term[]): readonly Term[] {
+  const isText = ({ label }: Term): boolean => label === 'text' || label === 'search'
+  return terms.filter((term, index) => {
+    const before = terms.slice(0, index)
+    if (isText(term)) return before.filter(isText).length < 2
+    return !OWN_LABELS.test(term.label) || !before.some(({ label }) => label === term.label)
+  })
+}
+
+const OWN_LABELS = /^(?:action|reportingInstance|controller|related\.\w+)$/
+
 function madeTerm(random: Random, { isCore, nowMs }: TermOptions): Term {
   const either = random.chance(0.75) ? '=' : '!='
   const die = random.below(10)
@@ -123,12 +141,41 @@ function madeTerm(random: Random, { isCore, nowMs }: TermOptions): Term {
     return {
       label: random.pick(['since', 'since', 'until']),
       operator: '=',
-      value: madeMoment(random, nowMs),
+      values: [{ text: madeMoment(random, nowMs) }],
     }
-  if (die < 4) return { label: 'mentions', operator: '=', value: madeMention(random) }
-  if (die < 5) return { label: 'text', operator: either, value: madeText(random) }
+  if (die < 4) {
+    return {
+      label: 'mentions',
+      operator: either,
+      values: several(random, () => madeMention(random)),
+    }
+  }
+  if (die < 5) {
+    const label = random.pick(['text', 'search'])
+    const values = Array.from({ length: random.pick([1, 1, 2]) }, () => ({
+      text: madeText(random),
+    }))
+    return { label, operator: either, values }
+  }
   const [label, values] = random.pick(isCore ? CORE_LABELS : LABELS)
-  return { label, operator: either, value: random.pick(values) }
+  return { label, operator: either, values: several(random, () => madeValue(random, values)) }
+}
+
+/** Mostly one. */
+function several(random: Random, make: () => Value): readonly Value[] {
+  return Array.from({ length: random.pick([1, 1, 1, 2, 3]) }, make)
+}
+
+function madeValue(random: Random, values: Choices): Value {
+  const text = random.pick(values)
+  return random.chance(0.15) && text !== '' ? beginning(random, text) : { text }
+}
+
+/** A part of a character cannot be sent in a URL. */
+function beginning(random: Random, text: string): Value {
+  const characters = [...text]
+  const length = 1 + random.below(characters.length)
+  return { text: characters.slice(0, length).join(''), isPrefix: true }
 }
 
 function madeMoment(random: Random, nowMs: number): string {
@@ -155,16 +202,20 @@ function madeMoment(random: Random, nowMs: number): string {
   return random.pick([text, `${text.slice(0, 19)}Z`, `${text.slice(0, 23)}000+00:00`])
 }
 
-function madeMention(random: Random): string {
-  if (random.chance(0.3)) return random.pick(['u-1', 'u-2', 'u-3', 'u-4'])
+function madeMention(random: Random): Value {
+  if (random.chance(0.3)) return { text: random.pick([NO_UID, ...UIDS.filter(Boolean)]) }
   const kind = random.pick(['Pod', 'pod', 'POD', 'Node', 'deployment', 'istio', 'İstio', 's'])
-  return `${kind}/${random.pick(['web-0', 'web-1', 'web', 'ä', 'Web-0', 'none'])}`
+  const name = random.pick(['web-0', 'web-1', 'web', 'ä', 'Web-0', 'none'])
+  const value = random.chance(0.2) ? beginning(random, name) : { text: name }
+  return { ...value, text: `${kind}/${value.text}` }
 }
+
+const NO_UID = '00000000-0000-4000-8000-000000000009'
 
 function madeText(random: Random): string {
   if (random.chance(0.1))
     return random.pick(['ß', 'σ', 'ς', 'Σ', 'i̇', 'I', '\u2028', '\n', '"', 'ss'])
-  const text = random.pick(random.chance(0.7) ? NOTES : REASONS)
+  const text = random.pick(random.pick([NOTES, NOTES, NOTES, REASONS, OBJECTS, KINDS]))
   const from = random.below(text.length + 1)
   const part = text.slice(from, from + 1 + random.below(12))
   // A half of a character cannot be sent in a URL.
@@ -193,6 +244,7 @@ const COMMON: readonly [Label, ...Label[]] = [
   ['action', ACTIONS],
   ['reportingInstance', INSTANCES],
   ['controller', CONTROLLERS],
+  ['name', OBJECTS],
   ...REFERENCE.map(([name, values]): Label => [`related.${name}`, values]),
 ]
 

@@ -4,7 +4,21 @@ import { type PlainEvent, textOf, treeOf } from './plain-event.ts'
 export interface Term {
   readonly label: string
   readonly operator: '=' | '!='
-  readonly value: string
+  /** Any of these. */
+  readonly values: readonly Value[]
+}
+
+export interface Value {
+  readonly text: string
+  /** Everything that begins with the text. */
+  readonly isPrefix?: boolean | undefined
+}
+
+/** Reads `A|B*`, without escapes. */
+export function valuesOf(text: string): readonly Value[] {
+  return text
+    .split('|')
+    .map((one) => (one.endsWith('*') ? { text: one.slice(0, -1), isPrefix: true } : { text: one }))
 }
 
 export type Order = 'key' | 'oldest' | 'newest'
@@ -37,24 +51,40 @@ export function matches(event: PlainEvent, query: PlainQuery, nowMs: number): bo
     const labels = treeOf(treeOf(event.tree, 'metadata'), 'labels')
     if (textOf(labels, labelled[0]) !== labelled[1]) return false
   }
-  return terms.every((term) => meets(event, term, nowMs) === (term.operator === '='))
+  return terms.every(
+    ({ label, operator, values }) =>
+      values.some((value) => meets(event, label, value, nowMs)) === (operator === '='),
+  )
 }
 
-function meets(event: PlainEvent, { label, value }: Term, nowMs: number): boolean {
+function meets(event: PlainEvent, label: string, value: Value, nowMs: number): boolean {
+  const { tree } = event
   switch (label) {
     case 'since':
-      return event.lastSeenMs >= momentOf(value, nowMs)
+      return event.lastSeenMs >= momentOf(value.text, nowMs)
     case 'until':
-      return event.lastSeenMs < momentOf(value, nowMs)
+      return event.lastSeenMs < momentOf(value.text, nowMs)
     case 'mentions':
       return mentions(event, value)
     case 'text':
-      return [textOf(event.tree, 'note'), textOf(event.tree, 'reason')].some((text) =>
-        text.toLowerCase().includes(value.toLowerCase()),
-      )
+      return isIn(value.text, [textOf(tree, 'note'), textOf(tree, 'reason')])
+    case 'search': {
+      const objects = [treeOf(tree, 'regarding'), treeOf(tree, 'related')]
+      const names = objects.flatMap((object) => [textOf(object, 'kind'), textOf(object, 'name')])
+      const { name } = event.key
+      return isIn(value.text, [textOf(tree, 'note'), textOf(tree, 'reason'), name, ...names])
+    }
     default:
-      return fieldOf(event, label) === value
+      return fits(fieldOf(event, label), value)
   }
+}
+
+function isIn(text: string, texts: readonly string[]): boolean {
+  return texts.some((one) => one.toLowerCase().includes(text.toLowerCase()))
+}
+
+function fits(text: string, value: Value): boolean {
+  return value.isPrefix === true ? text.startsWith(value.text) : text === value.text
 }
 
 function fieldOf({ key, tree }: PlainEvent, label: string): string {
@@ -74,16 +104,19 @@ function fieldOf({ key, tree }: PlainEvent, label: string): string {
   return second === undefined ? textOf(tree, first) : textOf(treeOf(tree, first), second)
 }
 
-const CORE_NAMES: Readonly<Record<string, string>> = { reportingComponent: 'reportingController' }
+const CORE_NAMES: Readonly<Record<string, string>> = {
+  reportingComponent: 'reportingController',
+  name: 'regarding.name',
+}
 
-function mentions({ tree }: PlainEvent, value: string): boolean {
-  const slash = value.indexOf('/')
+function mentions({ tree }: PlainEvent, { text, isPrefix }: Value): boolean {
+  const slash = text.indexOf('/')
   return ['regarding', 'related'].some((member) => {
     const object = treeOf(tree, member)
-    if (slash === -1) return textOf(object, 'uid') === value
-    const kind = value.slice(0, slash).toLowerCase()
-    const name = value.slice(slash + 1)
-    return textOf(object, 'kind').toLowerCase() === kind && textOf(object, 'name') === name
+    if (slash === -1) return textOf(object, 'uid') === text
+    const kind = text.slice(0, slash).toLowerCase()
+    const name = { text: text.slice(slash + 1), isPrefix }
+    return textOf(object, 'kind').toLowerCase() === kind && fits(textOf(object, 'name'), name)
   })
 }
 
@@ -95,7 +128,7 @@ export function momentsOf(
 ): readonly number[] {
   return terms
     .filter((term) => term.label === label)
-    .map(({ value }) => momentOf(value, nowMs))
+    .map(({ values: [value] }) => momentOf(value?.text ?? '', nowMs))
     .sort((one, other) => one - other)
 }
 

@@ -40,6 +40,18 @@ const kinds: readonly ((wanted: Facets, facet: number) => Selector)[] = [
   ({ type }) => fields(`type=${type}`, ({ facet }) => of(facet).type === type),
   ({ controller }) =>
     fields(`reportingController=${controller}`, ({ facet }) => of(facet).controller === controller),
+  ({ reason }, facet) => {
+    const other = of(facet + 1).reason
+    return fields(`reason=${reason}|${other}`, (record) =>
+      [reason, other].includes(of(record.facet).reason),
+    )
+  },
+  ({ regardingName, relatedName }) =>
+    fields(
+      `mentions=pod/${regardingName}|node/${relatedName}`,
+      ({ facet }) =>
+        of(facet).regardingName === regardingName || of(facet).relatedName === relatedName,
+    ),
   ({ reason, type }) =>
     fields(
       `reason=${reason},type!=${type}`,
@@ -74,6 +86,8 @@ const kinds: readonly ((wanted: Facets, facet: number) => Selector)[] = [
     fields(`mentions=Node/${relatedName}`, ({ facet }) => of(facet).relatedName === relatedName),
   (_, number) =>
     fields(`metadata.name=key-${number}`, ({ path }) => path.endsWith(`/key-${number}`)),
+  (_, number) =>
+    fields(`metadata.name=key-${number}*`, ({ path }) => path.includes(`/key-${number}`)),
 ]
 
 function fields(text: string, matches: Filter['matches']): Selector {

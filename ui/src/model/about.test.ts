@@ -30,7 +30,10 @@ test('looks for events about an object in its namespace, and for related events 
     terms: ['mentions=Node/node-1'],
   })
   assert.equal(eventsElsewhere(readAbout('Node/node-1')), undefined)
-  assert.deepEqual(eventsAbout(readAbout('u-1')).terms, ['mentions=u-1'])
+  const uid = '0b9d3a51-7a6c-4c4f-9a31-5c6a0d4b1e2f'
+  assert.deepEqual(eventsAbout(readAbout(uid)).terms, [`mentions=${uid}`])
+  assert.deepEqual(eventsAbout(readAbout(`Pod/shop/web-0@${uid}`)).terms, [`mentions=${uid}`])
+  assert.deepEqual(eventsAbout(readAbout('Node/node-1@node-1')).terms, ['mentions=Node/node-1'])
   assert.deepEqual(eventsAbout(readAbout('Pod/shop/a%2Fb')).terms, [
     ...['involvedObject.kind=Pod', 'involvedObject.name=a/b'],
   ])

@@ -45,10 +45,17 @@ export function eventsElsewhere(about: ObjectName): AboutQuestion | undefined {
 }
 
 function mentionTerms({ kind, name, uid }: ObjectName): readonly string[] {
-  if (uid !== '') return [`mentions=${escaped(uid)}`]
+  const isKnownByUid = uid !== '' && (UID.test(uid) || name === '')
+  if (isKnownByUid) return [`mentions=${escaped(uid)}`]
   if (isPlain(kind) && isPlain(name)) return [`mentions=${escaped(`${kind}/${name}`)}`]
   return [`involvedObject.kind=${escaped(kind)}`, `involvedObject.name=${escaped(name)}`]
 }
+
+/**
+ * The server takes other texts for names without a kind. The uid of a node is its name in the events
+ * of its kubelet.
+ */
+const UID = /^[\da-f]{8}[\da-f-]*$/i
 
 function isPlain(text: string): boolean {
   return text !== '' && !text.includes('/')

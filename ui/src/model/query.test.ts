@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import { NO_FILTERS, type Query, readQuery, writeQuery } from './query.ts'
 import { spanOf } from './range.ts'
-import { fieldSelector } from './selector.ts'
+import { escaped, exactFilter, fieldSelector } from './selector.ts'
 
 const plain: Query = { ...NO_FILTERS, view: 'overview', range: { last: '1h' }, about: '' }
 
@@ -27,12 +28,26 @@ test('falls back to defaults for a malformed URL', () => {
   assert.equal(readQuery(`?text=${'x'.repeat(5_000)}`).text.length, 256)
 })
 
+test('filters by several values and by the beginning of a value', () => {
+  const selector = (reason: string): string => fieldSelector({ ...NO_FILTERS, reason })
+  assert.equal(selector('BackOff|Failed*'), 'reason=BackOff|Failed*')
+  assert.equal(selector('a,b=c'), 'reason=a\\,b\\=c')
+  assert.equal(selector('a\\b\\*'), 'reason=a\\\\b\\*')
+  const any = fc.string({ unit: fc.constantFrom(...'a|*\\,=') })
+  fc.assert(
+    fc.property(any, (value) => {
+      if (value === '') return
+      assert.equal(selector(exactFilter(value)), `reason=${escaped(value)}`)
+    }),
+  )
+})
+
 test('escapes characters that would end a value', () => {
-  const filters = { ...NO_FILTERS, text: 'a=b,c\\d', kind: 'Pod', namespace: 'shop' }
+  const filters = { ...NO_FILTERS, text: 'a=b,c\\d|e*', kind: 'Pod', namespace: 'shop' }
   const span = spanOf({ fromMs: 0, toMs: 1_000 }, 5_000)
   assert.equal(
     fieldSelector(filters, span),
-    'involvedObject.kind=Pod,text=a\\=b\\,c\\\\d,since=1970-01-01T00:00:00.000Z,until=1970-01-01T00:00:01.000Z',
+    'involvedObject.kind=Pod,text=a\\=b\\,c\\\\d\\|e\\*,since=1970-01-01T00:00:00.000Z,until=1970-01-01T00:00:01.000Z',
   )
   assert.deepEqual(spanOf({ last: '15m' }, 900_000), { fromMs: 0, toMs: 900_000 })
 })

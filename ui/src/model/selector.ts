@@ -17,7 +17,7 @@ const LABELS = [
  */
 export function fieldSelector(filters: Filters, span?: Partial<Span>): string {
   const terms = LABELS.filter(([name]) => filters[name] !== '').map(
-    ([name, label]) => `${label}=${escaped(filters[name])}`,
+    ([name, label]) => `${label}=${(name === 'text' ? escaped : patternOf)(filters[name])}`,
   )
   if (span?.fromMs !== undefined) terms.push(`since=${new Date(span.fromMs).toISOString()}`)
   if (span?.toMs !== undefined) terms.push(`until=${new Date(span.toMs).toISOString()}`)
@@ -26,5 +26,15 @@ export function fieldSelector(filters: Filters, span?: Partial<Span>): string {
 
 /** Escapes the characters that have a meaning in a field selector. */
 export function escaped(value: string): string {
-  return value.replaceAll(/[\\,=]/g, '\\$&')
+  return value.replaceAll(/[\\,=|*]/g, '\\$&')
+}
+
+/** The value of a filter in which `A|B` means either, and `web-*` everything that begins so. */
+function patternOf(filter: string): string {
+  return filter.replaceAll(/\\[\\|*]|[\\,=]/g, (found) => (found.length > 1 ? found : `\\${found}`))
+}
+
+/** The filter for exactly this value. */
+export function exactFilter(value: string): string {
+  return /[|*]|\\\\/.test(value) ? value.replaceAll(/[\\|*]/g, '\\$&') : value
 }

@@ -7,6 +7,7 @@ test('links a value to its events and an object to its story', () => {
     view: 'overview',
     controller: 'kubelet',
   })
+  assert.equal(leadsTo('reason', { reason: 'A|B' })?.reason, 'A\\|B')
   assert.deepEqual(leadsTo('object', { object: 'Pod/shop/web-0', cluster: 'eu' }), {
     view: 'object',
     about: 'Pod/shop/web-0',

@@ -1,6 +1,7 @@
 /** Ranks where events come from. */
 import { percentOf } from './numbers.ts'
 import type { Query } from './query.ts'
+import { exactFilter } from './selector.ts'
 
 export type SourceField = 'controller' | 'namespace' | 'reason' | 'object' | 'user'
 
@@ -32,11 +33,11 @@ export function leadsTo(
   if (value === '' || value === OTHERS || value.includes('… ')) return undefined
   switch (field) {
     case 'controller':
-      return { view: 'overview', controller: value }
+      return { view: 'overview', controller: exactFilter(value) }
     case 'namespace':
       return { view: 'overview', namespace: value }
     case 'reason':
-      return { view: 'overview', reason: value }
+      return { view: 'overview', reason: exactFilter(value) }
     case 'object': {
       const { cluster } = values
       return { view: 'object', about: value, ...(cluster === undefined ? {} : { cluster }) }

@@ -45,6 +45,8 @@ const FIELDS = [
   'until',
   'mentions',
   'text',
+  'search',
+  'name',
   'related.name',
   'order',
   'limit',
@@ -110,6 +112,11 @@ function fieldTerm(random: Random): string {
     '500',
     '1e9',
     'reason+controller',
+    'Started|Pulled*',
+    'fuzz|base-*|*',
+    'a\\|b\\*',
+    'Pod/web-*|pods/x',
+    'a|'.repeat(40),
   ])
   return `${random.pick(FIELDS)}${random.pick(['=', '==', '!=', '', '=!'])}${value}`
 }

@@ -4,6 +4,7 @@ import { listNamespaces } from '../../api/namespaces.ts'
 import { summary } from '../../api/summaries.ts'
 import { type FilterName, NO_FILTERS, type Query } from '../../model/query.ts'
 import { spanOf } from '../../model/range.ts'
+import { exactFilter } from '../../model/selector.ts'
 
 /** How long an answer is cached. */
 const KEPT_MS = 60_000
@@ -66,7 +67,8 @@ export class Suggestions {
           limit: VALUES_MAX,
           signal,
         })
-        return groups.map(({ values }) => values[filter] ?? '').filter((value) => value !== '')
+        const found = groups.map(({ values }) => values[filter] ?? '')
+        return found.filter((value) => value !== '').map(exactFilter)
       }
       default:
         return []

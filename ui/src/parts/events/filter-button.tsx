@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import type { FilterName } from '../../model/query.ts'
+import { exactFilter } from '../../model/selector.ts'
 import { isolated } from '../../model/visible.ts'
 import { usePage } from '../page.ts'
 import { PlainText } from '../plain-text.tsx'
@@ -21,7 +22,7 @@ export function FilterButton({
       class="value"
       tabIndex={tabIndex}
       title={`Show only this ${filter}: ${isolated(value)}`}
-      onClick={() => change({ [filter]: value })}
+      onClick={() => change({ [filter]: exactFilter(value) })}
     >
       <PlainText text={value} />
     </button>
