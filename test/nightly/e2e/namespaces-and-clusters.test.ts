@@ -25,7 +25,7 @@ describe('kubectl and client-node with namespaces and clusters', {
     const rows = (await printed('kubectl get clusters')).split('\n')
     assert.equal(rows[0], 'NAME  EVENTS  OLDEST  LAST EVENT  MIRROR  LAG  MESSAGE')
     assert.match(rows[1] ?? '', /^local {2}0/)
-    assert.match(rows[2] ?? '', /^prod-eu {2}2 {2}\d+s {2}\d+s/)
+    assert.match(rows[2] ?? '', /^prod-eu {2}2 {2}\d+d {2}\d+d/)
     assert.match(await printed('kubectl __complete get events -n s'), /^shop\n/)
     assert.match(await printed('kubectl describe ns shop'), /Status:\s+Active/)
     assert.match(await printed('kubectl explain clusters.status'), /lastEventTime/)

@@ -103,12 +103,12 @@ export const plantedBugs: readonly PlantedBug[] = [
     patches: [
       {
         file: follower,
-        find: '      if (this.#isListing) await this.#list()\n',
+        find: '      const current = this.#isListing ? await this.#list()',
         replace: `      if (this.#hasExpired) {
         this.#window.restart((await this.#page(1, undefined)).resourceVersion)
         this.#hasExpired = false
-      } else if (this.#isListing) await this.#list()
-`,
+      }
+      const current = this.#isListing ? await this.#list()`,
       },
     ],
     finds: ['missing', 'outdated'],

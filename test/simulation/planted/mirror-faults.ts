@@ -168,7 +168,7 @@ const faults: readonly Omit<PlantedFault, 'world'>[] = [
     patches: [
       {
         file: follower,
-        find: '    await this.#window.drained()\n    if (signal.aborted) return\n',
+        find: '    await this.#window.drained()\n    if (signal.aborted) return undefined\n',
         replace: '',
       },
     ],
