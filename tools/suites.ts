@@ -344,6 +344,12 @@ export const SUITES: readonly Suite[] = [
     nightly: true,
   },
   {
+    name: 'workloads',
+    about: 'how many of 10,000 pods get the right workload, and which do not; [seed]',
+    programs: [['test/nightly/incidents/workloads.ts']],
+    nightly: true,
+  },
+  {
     name: 'clocks',
     about: 'three replicas, one with a wrong clock, 46 cases (about 20 min); [cases at once]',
     needs: 'build',

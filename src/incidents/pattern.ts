@@ -116,7 +116,6 @@ function traitsOf(code: number): number {
 }
 
 const IS_WORD = IS_LETTER | IS_DIGIT
-const IS_TOKEN = IS_WORD | IS_JOINER
 
 const SUFFIX_LENGTH = 5
 const HASH_LENGTH_MAX = 10
@@ -218,51 +217,63 @@ class Scanner {
     const note = this.#note
     const end = this.#end
     const start = this.at
-    // The traits of any character, of every one, and of every one of the current part.
-    let all = 0
-    let common = IS_HEX_LETTER
-    let safe = IS_SAFE_LETTER
-    let partStart = start
-    let hasSuffix = false
-    let index = start
     let { hash } = this
-    let wordHash = hash
+    let index = start
     let wordEnd = start
-    for (; index < end; index++) {
-      const code = note.charCodeAt(index)
-      const traits = traitsOf(code)
-      if ((traits & IS_TOKEN) === 0 || (code === COLON && this.#isLabel(all, index))) break
-      hash = added(hash, code)
-      all |= traits
-      common &= traits
-      if ((traits & IS_JOINER) === 0) {
-        safe &= traits
-        wordHash = hash
-        wordEnd = index + 1
-        continue
+    let wordHash = hash
+    let all = 0
+    let isVariable = false
+    for (;;) {
+      const partStart = index
+      // The traits of every character of a part.
+      let common = IS_SAFE_LETTER | IS_HEX_LETTER
+      for (; index < end; index++) {
+        const code = note.charCodeAt(index)
+        const traits = traitsOf(code)
+        if ((traits & IS_WORD) === 0) break
+        hash = added(hash, code)
+        all |= traits
+        common &= traits
       }
-      hasSuffix ||= safe !== 0 && this.#isSuffix(partStart, index)
-      partStart = index + 1
-      safe = IS_SAFE_LETTER
+      if (index > partStart) {
+        wordEnd = index
+        wordHash = hash
+        isVariable ||= common !== 0 && this.#isGenerated(partStart, index, common)
+      }
+      if (!this.#isJoined(all, index)) break
+      // It may also be a mark at the end, such as a full stop: then no word follows.
+      hash = added(hash, note.charCodeAt(index))
+      all |= IS_JOINER
+      index++
     }
-    // Marks at the end, such as the full stop of a sentence, are not part of the token.
     if ((all & IS_DIGIT) !== 0) return this.#variable(this.#numberEnd(wordEnd))
-    hasSuffix ||= safe !== 0 && this.#isSuffix(partStart, index)
-    const isVariable = hasSuffix || (common !== 0 && wordEnd - start >= HEX_LENGTH_MIN)
     if (isVariable || this.#isDayOrMonth(start, wordEnd)) return this.#variable(wordEnd)
     this.hash = wordHash
     this.at = wordEnd
     return LITERAL
   }
 
-  /** Whether the colon at `index` ends a word, as in `code:137`, rather than joins, as in `::1`. */
-  #isLabel(all: number, index: number): boolean {
-    return (all & (IS_DIGIT | IS_JOINER)) === 0 && this.#note.charCodeAt(index + 1) !== SLASH
+  /**
+   * Whether a token with these traits may go on with the character at `index`. A colon behind a mere
+   * word ends it, as in `code:137`, except in a URL.
+   */
+  #isJoined(all: number, index: number): boolean {
+    if (index >= this.#end) return false
+    const code = this.#note.charCodeAt(index)
+    if (code !== COLON || (all & (IS_DIGIT | IS_JOINER)) !== 0) {
+      return (traitsOf(code) & IS_JOINER) !== 0
+    }
+    return this.#note.charCodeAt(index + 1) === SLASH
   }
 
-  /** Whether safe letters between these places are a generated suffix or a hash, behind a dash. */
-  #isSuffix(from: number, end: number): boolean {
+  /**
+   * Whether the part of a token between these places is hexadecimal, or a generated suffix or hash
+   * behind a dash.
+   */
+  #isGenerated(from: number, end: number, common: number): boolean {
     const length = end - from
+    if ((common & IS_HEX_LETTER) !== 0 && length >= HEX_LENGTH_MIN) return true
+    if ((common & IS_SAFE_LETTER) === 0) return false
     if (length < SUFFIX_LENGTH || length > HASH_LENGTH_MAX) return false
     return this.#note.charCodeAt(from - 1) === DASH && !this.#note.startsWith('http', from)
   }

@@ -37,6 +37,8 @@ const CASES: readonly (readonly [string, string, string])[] = [
   ['Pod', 'report-29012345-0-x2k4q', 'CronJob/report'],
   ['Pod', 'backup-20240131-x2k4q', 'Job/backup-20240131'],
   ['Pod', 'deploy-1700000000-x2k4q', 'Job/deploy-1700000000'],
+  ['Pod', 'build-12345-x2k4q', 'Job/build-12345'],
+  ['Pod', 'agent-03-x2k4q', 'DaemonSet/agent-03'],
   ['Pod', 'train-0-x2k4q', 'Job/train'],
   ['Pod', 'train-117-x2k4q', 'Job/train'],
   ['Job', 'report-29012345', 'CronJob/report'],
@@ -52,6 +54,8 @@ const CASES: readonly (readonly [string, string, string])[] = [
   ['Pod', `${LONG.slice(0, 50)}-7d9f8b6x2k4q`, `Deployment/${LONG.slice(0, 50)}`],
   ['Pod', `${LONG.slice(0, 48)}-7d9f8b6c5x2k4q`, `Deployment/${LONG.slice(0, 48)}`],
   ['Pod', `${LONG.slice(0, 52)}-29012x2k4q`, `CronJob/${LONG.slice(0, 52)}`],
+  ['Pod', `${LONG.slice(0, 57)}-x2k4q`, `Deployment/${LONG.slice(0, 57)}`],
+  ['Pod', `${LONG.slice(0, 56)}-x2k4q`, `DaemonSet/${LONG.slice(0, 56)}`],
   ['Pod', `${LONG.slice(0, 58)}x2k4q`, 'self'],
   ['Pod', `${LONG.slice(0, 54)}-10-x2k4q`, 'self'],
 ]

@@ -13,9 +13,9 @@
  * Some names can be read in two ways. The likelier one is chosen:
  *
  * - `<name>-<suffix>` may belong to a DaemonSet, a Job, a ReplicaSet without a Deployment, or a
- *   ReplicationController: DaemonSet, unless the name ends with a number of nine or more digits or
- *   with a date, as only one-off Jobs have.
- * - `<name>-<n>-<suffix>` with up to seven digits is an indexed Job's, not that of a DaemonSet or Job
+ *   ReplicationController: DaemonSet, unless the name ends with a number of five or more digits, as
+ *   one-off Jobs have (`build-12345`, `backup-20240131`, `deploy-1700000000`).
+ * - `<name>-<n>-<suffix>` with up to four digits is an indexed Job's, not that of a DaemonSet or Job
  *   whose name ends with a number.
  * - `<name>-<n>` with up to four digits and no leading zero is a StatefulSet's. More digits are a
  *   number that somebody else chose, or a suffix.
@@ -62,7 +62,7 @@ const SUFFIX_LENGTH = 5
 /** `generateName` is cut to this length before the suffix is added. */
 export const BASE_LENGTH_MAX = 58
 const ORDINAL_LENGTH_MAX = 4
-const INDEX_LENGTH_MAX = 7
+const INDEX_LENGTH_MAX = 4
 const HASH_LENGTH_MAX = 10
 /** Of 5,000 hashes, one is shorter. Any safe characters are accepted as such a long hash. */
 const LONG_HASH_LENGTH_MIN = 8
@@ -75,13 +75,22 @@ function ownerOfPod(name: string): NamedObject | undefined {
   const end = name.length - SUFFIX_LENGTH
   if (end > 1 && hasSuffix(name, end)) {
     const isWhole = name.charCodeAt(end - 1) === DASH
-    if (isWhole) return ownerOfBase(name, end - 1)
+    if (isWhole) return likelier(ownerOfBase(name, end - 1), end)
     if (end === BASE_LENGTH_MAX) return ownerOfCutBase(name)
   }
   const dash = name.lastIndexOf('-')
   return dash > 0 && isOrdinal(name, dash + 1, name.length)
     ? { kind: 'StatefulSet', name: name.slice(0, dash) }
     : undefined
+}
+
+/**
+ * A base of 58 characters was probably cut, right behind the name of a Deployment. There are many more of
+ * them than DaemonSets with such a long name.
+ */
+function likelier(owner: NamedObject | undefined, baseLength: number): NamedObject | undefined {
+  const isCut = baseLength === BASE_LENGTH_MAX && owner?.kind === 'DaemonSet'
+  return isCut ? { kind: 'Deployment', name: owner.name } : owner
 }
 
 /** The owner of a pod whose name, without the dash and the suffix, ends at `end`. */
