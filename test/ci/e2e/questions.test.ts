@@ -99,16 +99,33 @@ for (const version of [OLDEST, RECORDED_WITH]) {
     })
 
     test('How many events of each reason and controller in the last hour?', async (t) => {
+      const beforeMs = Date.now()
       const lines = await linesOf(session, t.name)
-      const hour = answer(state, queryOf(commandOf(t.name)), nowMs)
+      // Series that began earlier have fewer and fewer occurrences in the last hour.
+      const [most, least] = [beforeMs, Date.now()].map((ms) => {
+        const groups = plainSummary(state, ['reason', 'controller'], {
+          sinceMs: ms - 60 * MINUTE_MS,
+          untilMs: Number.POSITIVE_INFINITY,
+        })
+        return new Map(groups.map((group) => [group.values.join('  '), group]))
+      })
+      assert.equal(lines.length, most?.size)
+      for (const [reason, controller, ...counts] of lines) {
+        const [upper, lower] = [most, least].map((map) => map?.get(`${reason}  ${controller}`))
+        assert.ok(upper !== undefined && lower !== undefined, `${reason} of ${controller}`)
+        const [occurrences = 0, events, objects] = counts.slice(0, 3).map(Number)
+        assert.deepEqual([events, objects], [upper.events, upper.objects])
+        const isBetween = lower.occurrences <= occurrences && occurrences <= upper.occurrences
+        assert.ok(
+          isBetween,
+          `${occurrences} of ${reason}: ${lower.occurrences} to ${upper.occurrences}`,
+        )
+      }
+      assert.ok([...(most?.values() ?? [])].some(({ isEstimated }) => isEstimated))
+      const sorted = lines.map(([, , occurrences]) => Number(occurrences))
       assert.deepEqual(
-        lines.map((cells) => cells.slice(0, 5)),
-        plainSummary(hour, ['reason', 'controller']).map(
-          ({ values, occurrences, events, objects }) => [
-            ...values,
-            ...[occurrences, events, objects].map(String),
-          ],
-        ),
+        sorted,
+        sorted.toSorted((one, other) => other - one),
       )
     })
 
