@@ -134,6 +134,34 @@ describe('OwnerWatches', () => {
     await stop()
   })
 
+  test('a watch that was open for long may be interrupted for a moment', async () => {
+    const origin = new MemoryOwners()
+    const { watches, warnings, stop } = start(origin)
+    await clock.advance(60_000)
+    origin.isDown = true
+    origin.wake()
+    await clock.advance(10_000)
+    assert.equal(watches.message, '')
+    assert.deepEqual(warnings, [])
+    await clock.advance(25_000)
+    assert.equal(watches.message, 'owners of pods, replicasets, jobs are unknown: no response')
+    await stop()
+  })
+
+  test('a watch that ends again and again is not taken for one that follows', async () => {
+    const origin = new MemoryOwners()
+    origin.watch = async function* (_resource, { onOpen }) {
+      onOpen?.()
+      yield* []
+    }
+    const { watches, warnings, infos, stop } = start(origin)
+    await clock.advance(200_000)
+    assert.match(watches.message, /are unknown: the origin ended the watch immediately$/)
+    assert.equal(warnings.length, 3)
+    assert.deepEqual(infos, [])
+    await stop()
+  })
+
   test('a bug in the origin is repeated later and does not end the run', async () => {
     const origin = new MemoryOwners()
     const { listPage } = origin

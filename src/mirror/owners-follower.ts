@@ -19,7 +19,10 @@ const retryMostMs = 60_000
 /** An API server may refuse everything for a moment after its start. */
 const refusedFirstMs = 5_000
 const refusedMostMs = 120_000
-/** A watch that ends sooner, without a change, counts as a failure. */
+/**
+ * A watch that ends sooner, without a change, counts as a failure. One that has been open for longer
+ * has caught up.
+ */
 const watchMsMin = 2_000
 /** The limits of Kubernetes: an origin cannot make entries larger. */
 const nameLengthMax = 253
@@ -129,18 +132,30 @@ export class OwnersFollower {
     signal.throwIfAborted()
     const startedAt = clock.now()
     let isEmpty = true
-    const onOpen = (): void => this.#responded()
-    for await (const change of origin.watch(resource, { namespace, from, signal, onOpen })) {
-      isEmpty = false
-      this.#backoff.reset()
-      this.#take(change)
-      if (signal.aborted) return
+    let opened: ReturnType<typeof setTimeout> | undefined
+    const onOpen = (): void => {
+      opened = setTimeout(() => this.#caughtUp(), watchMsMin)
     }
-    this.#health.ended()
+    try {
+      for await (const change of origin.watch(resource, { namespace, from, signal, onOpen })) {
+        isEmpty = false
+        this.#backoff.reset()
+        this.#take(change)
+        if (signal.aborted) return
+      }
+    } finally {
+      clearTimeout(opened)
+      this.#health.ended()
+    }
     if (clock.now() - startedAt >= watchMsMin) this.#backoff.reset()
     else if (isEmpty) {
       throw new OriginError('unavailable', 'the origin ended the watch immediately')
     }
+  }
+
+  #caughtUp(): void {
+    this.#responded()
+    this.#health.caughtUp()
   }
 
   #responded(): void {
