@@ -11,7 +11,7 @@ import type { Semaphore } from '../lib/semaphore.ts'
 import { type ChangeOf, OriginError } from './origin.ts'
 import type { OwnedObject, OwnedResource, OwnersOrigin } from './owners-origin.ts'
 import type { RequestPacer } from './request-pacer.ts'
-import { StreamHealth } from './stream-health.ts'
+import { StreamHealth, type StreamState } from './stream-health.ts'
 
 const pageItemsMax = 250
 const retryFirstMs = 1_000
@@ -62,10 +62,17 @@ export class OwnersFollower {
     return this.#options.resource
   }
 
+  get isFollowing(): boolean {
+    return this.#state === 'Following'
+  }
+
   /** Why owners are unknown; empty when nothing is wrong, or has not been for long. */
   get message(): string {
-    const state = this.#health.state(undefined, this.#position === undefined)
-    return state === 'Stalled' ? this.#health.message : ''
+    return this.#state === 'Stalled' ? this.#health.message : ''
+  }
+
+  get #state(): StreamState {
+    return this.#health.state(undefined, this.#position === undefined)
   }
 
   /** Resolves when aborted. Rejects only on a bug. */
