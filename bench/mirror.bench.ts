@@ -8,7 +8,7 @@
  *
  * Prints for each target whether it was met, and exits with 1 when one was missed.
  */
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EventClient, EventWatch } from '../test/support/event-client.ts'
@@ -17,6 +17,7 @@ import {
   KubeApiserver,
   kubeApiserverBinary,
 } from '../test/support/kube-apiserver.ts'
+import { kubeconfig, mirrorsFlag, untilFollowing } from '../test/support/mirrors.ts'
 import { ADMIN_TOKEN, Replicas } from '../test/support/replicas.ts'
 import { residentKib } from '../test/support/server-memory.ts'
 import { Tidings } from '../test/support/tidings.ts'
@@ -33,7 +34,6 @@ const parts = (partsText ?? 'sync,kubernetes,idle,lag').split(',')
 const writersAtOnce = 80
 const lagPerSecond = 500
 const syncMsMax = 600_000
-const pollMs = 500
 const idleMs = 20_000
 /** Statuses of a server on a busy machine. */
 const later = new Set([429, 503, 504])
@@ -70,7 +70,7 @@ process.exitCode = figures.areMet ? 0 : 1
 /** A replica that mirrors, beside one that only holds the same events. */
 async function measureSync(what: string, config: string): Promise<void> {
   await using site = await Replicas.start(0)
-  const flag = await writeClusters(site.folder, { origin: config })
+  const flag = await mirrorsFlag(site.folder, { origin: config })
   const report = join(site.folder, 'loop.json')
   const start = (file: string, ...flags: readonly string[]) =>
     Tidings.start(
@@ -88,7 +88,7 @@ async function measureSync(what: string, config: string): Promise<void> {
   await mirroring.until('/readyz', ({ status }) => status === 200, syncMsMax)
   mirroring.kill('SIGUSR2')
   plain.kill('SIGUSR2')
-  await untilFollowing(mirroring, ['origin'])
+  await untilFollowing([mirroring], ['origin'], syncMsMax)
   const seconds = (performance.now() - startedAt) / 1000
   const [mirrorLoop, plainLoop] = await Promise.all([
     loopReport(report),
@@ -142,8 +142,8 @@ async function measureIdle(config: (index: number) => string): Promise<void> {
 
 async function residentWith(configs: Readonly<Record<string, string>>): Promise<number> {
   await using replicas = await Replicas.start(0)
-  const server = await replicas.startOne(0, [await writeClusters(replicas.folder, configs)])
-  await untilFollowing(server, Object.keys(configs))
+  const server = await replicas.startOne(0, [await mirrorsFlag(replicas.folder, configs)])
+  await untilFollowing([server], Object.keys(configs), syncMsMax)
   await sleep(idleMs)
   return (await residentKib(server)) / 1024
 }
@@ -151,9 +151,9 @@ async function residentWith(configs: Readonly<Record<string, string>>): Promise<
 /** Measures the time from the response to a create at the origin until a watch of the mirror shows the event. */
 async function measureLag(origin: Replicas, config: string): Promise<void> {
   await using target = await Replicas.start(0)
-  const flag = await writeClusters(target.folder, { origin: config })
+  const flag = await mirrorsFlag(target.folder, { origin: config })
   const server = await target.startOne(0, [flag])
-  await untilFollowing(server, ['origin'])
+  await untilFollowing([server], ['origin'], syncMsMax)
   using writing = await origin.client(0)
   using reading = await target.client(0)
   const acknowledged = new Map<string, number>()
@@ -223,49 +223,6 @@ async function countOf(client: EventClient, prefix: string): Promise<number> {
   const path = `${prefix}/api/v1/events?limit=1`
   const { metadata, items } = JSON.parse((await client.request({ path })).body.toString('utf8'))
   return items.length + (metadata.remainingItemCount ?? 0)
-}
-
-/** Writes the clusters file; returns the flag for it. */
-async function writeClusters(
-  folder: string,
-  configs: Readonly<Record<string, string>>,
-): Promise<string> {
-  for (const [name, config] of Object.entries(configs)) {
-    await writeFile(join(folder, `${name}.kubeconfig`), config, { mode: 0o600 })
-  }
-  const clusters = Object.keys(configs).map((name) => ({
-    name,
-    kubeconfig: `${name}.kubeconfig`,
-    mirror: { deletes: 'never' },
-  }))
-  const path = join(folder, 'clusters.yaml')
-  const kind = 'ClusterConfiguration'
-  await writeFile(path, JSON.stringify({ apiVersion: 'tidings.dev/v1alpha1', kind, clusters }))
-  return `--clusters-file=${path}`
-}
-
-function kubeconfig(server: string, ca: string, token: string): string {
-  const authority = Buffer.from(ca).toString('base64')
-  return JSON.stringify({
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'a', cluster: { server, 'certificate-authority-data': authority } }],
-    users: [{ name: 'a', user: { token } }],
-    contexts: [{ name: 'a', context: { cluster: 'a', user: 'a' } }],
-    'current-context': 'a',
-  })
-}
-
-async function untilFollowing(server: Tidings, clusters: readonly string[]): Promise<void> {
-  const isFollowing = (body: string): boolean =>
-    clusters.every((name) =>
-      body.includes(`tidings_mirror_state{cluster="${name}",state="Following"} 1`),
-    )
-  const deadline = performance.now() + syncMsMax
-  while (!isFollowing((await server.ask('/metrics')).body)) {
-    if (performance.now() > deadline) throw new Error('the mirror does not follow its origin')
-    await sleep(pollMs)
-  }
 }
 
 async function loopReport(path: string): Promise<{

@@ -1,6 +1,6 @@
 import type { FieldRequirement, SelectableField } from '../api/selectors/field-selector.ts'
 import { exactly, type ValuePattern } from '../api/selectors/value-pattern.ts'
-import type { StoredEvent } from './storage.ts'
+import type { EventFields } from './event-fields.ts'
 
 /** Properties that every match of a selector has, for implementations with indexes. All are optional. */
 export interface Requires {
@@ -69,11 +69,13 @@ export interface RequiredText {
   readonly isAnywhere: boolean
 }
 
+interface SearchedEvent {
+  readonly key: { readonly name: string }
+  readonly fields: EventFields
+}
+
 /** Whether the event contains all required texts and no excluded one, both lowered by JavaScript. */
-export function hasTexts(
-  required: readonly RequiredText[],
-  stored: Pick<StoredEvent, 'key' | 'fields'>,
-): boolean {
+export function hasTexts(required: readonly RequiredText[], stored: SearchedEvent): boolean {
   const note = stored.fields.note.toLowerCase()
   const reason = stored.fields.reason.toLowerCase()
   return required.every(({ texts, isIn, isAnywhere }) => {
@@ -83,7 +85,7 @@ export function hasTexts(
   })
 }
 
-function isInNames(text: string, { key, fields }: Pick<StoredEvent, 'key' | 'fields'>): boolean {
+function isInNames(text: string, { key, fields }: SearchedEvent): boolean {
   const { regarding, related } = fields
   return (
     isInName(text, regarding.name) ||

@@ -1,7 +1,7 @@
 import { exactly, type ValuePattern } from '../../api/selectors/value-pattern.ts'
 import type { EventKey } from '../../storage/storage.ts'
 import { keyAfter, type OrderRange, orderRange } from '../memory/order-key.ts'
-import type { Query } from './sources.ts'
+import type { Query } from './query.ts'
 
 /** More ranges take longer to find than the keys between them take to pass. */
 const rangesMax = 64

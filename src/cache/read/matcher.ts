@@ -13,8 +13,8 @@ import {
 import type { EventTable } from '../memory/event-table.ts'
 import type { EventMemory } from '../memory/memory.ts'
 import { type Found, Needle } from '../memory/plain-notes.ts'
+import type { Query } from './query.ts'
 import type { SlotBatch } from './slot-walks.ts'
-import type { Query } from './sources.ts'
 
 /** The clock is read after this much of bodies was read. */
 const clockReadBytes = 64 * 1024

@@ -2,8 +2,9 @@ import type { InLane, Slices } from '../../lib/run-queue.ts'
 import { throwIfAborted } from '../../storage/aborted-read.ts'
 import type { EventMemory, ReaderKind, State } from '../memory/memory.ts'
 import { Matcher } from './matcher.ts'
+import type { Query } from './query.ts'
 import { SourceWalk } from './slot-walks.ts'
-import { type Query, type Source, scanCost, scanOf, sourcesOf } from './sources.ts'
+import { type Source, scanCost, scanOf, sourcesOf } from './sources.ts'
 
 /** Returns false to stop after this slot. */
 export type Visit = (slot: number) => boolean

@@ -1,6 +1,6 @@
 /** Finds the places in the indexes that lead to the matches of a query. */
 
-import type { EventKey, EventScope, EventSelector, ListOrder } from '../../storage/storage.ts'
+import type { EventKey, ListOrder } from '../../storage/storage.ts'
 import {
   anyOfConditions,
   type Column,
@@ -12,11 +12,7 @@ import type { EventMemory, State } from '../memory/memory.ts'
 import { type OrderRange, orderKey, viewOf } from '../memory/order-key.ts'
 import type { TreeView } from '../memory/slot-tree.ts'
 import { keyRanges } from './key-ranges.ts'
-
-export interface Query {
-  readonly scope: EventScope
-  readonly selector?: EventSelector | undefined
-}
+import type { Query } from './query.ts'
 
 /** Where a page begins: after the event with this key, which was last seen then. */
 export interface Position {

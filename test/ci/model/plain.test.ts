@@ -147,6 +147,74 @@ test('orders groups by size, then by values, and keeps objects of two clusters a
   ])
 })
 
+describe('occurrences within a window', () => {
+  const minute = (count: number): number => NOW_MS + count * 60_000
+  const timeOf = (ms: number): string => new Date(ms).toISOString()
+  const seen = (first: number, last: number, count: number): Tree => ({
+    metadata: { name: 'a', uid: 'u' },
+    type: 'Warning',
+    deprecatedFirstTimestamp: timeOf(minute(first)),
+    deprecatedLastTimestamp: timeOf(minute(last)),
+    deprecatedCount: count,
+  })
+  const key = { cluster: 'local', namespace: 'shop', name: 'a' }
+  /** The event after these writes. */
+  const written = (...trees: readonly Tree[]): PlainEvent =>
+    trees.reduce<PlainEvent | undefined>(
+      (before, tree, index) => plainEvent(key, index + 1, tree, before),
+      undefined,
+    ) ?? event('none')
+  const counts = (one: PlainEvent, ...edges: readonly number[]): string =>
+    plainHistogram([one], edges.map(minute), 'type')
+      .map(([count]) => `${count?.occurrences ?? 0}${count?.estimated ? '?' : ''}`)
+      .join(' ')
+
+  test('a first write is distributed from first to last', () => {
+    assert.equal(counts(written(seen(0, 60, 7)), 0, 10, 20, 60, 70), '1? 1? 4? 1?')
+    assert.equal(counts(written(seen(0, 60, 1)), 0, 60, 61), '0 1')
+  })
+
+  test('a raise by one is where it happened', () => {
+    const one = written(seen(0, 0, 1), seen(0, 7, 2), seen(0, 8, 3), seen(0, 31, 4))
+    assert.equal(counts(one, 0, 5, 10, 30, 35), '1 2 0 1')
+  })
+
+  test('a raise by more is after what was known, and may reach into several buckets', () => {
+    const one = written(seen(0, 0, 1), seen(0, 12, 4))
+    assert.equal(counts(one, 0, 5, 10, 15), '2? 1? 1?')
+    assert.equal(counts(one, -10, 20), '4')
+    const late = written(seen(0, 0, 1), seen(0, 4, 2), seen(0, 8, 4))
+    assert.equal(counts(late, 0, 5, 10), '2 2?')
+  })
+
+  test('another uid, a lower count or an earlier last time begins anew', () => {
+    const other = { ...seen(0, 20, 3), metadata: { name: 'a', uid: 'v' } }
+    for (const tree of [other, seen(0, 20, 1), seen(0, 4, 3)]) {
+      const one = written(seen(0, 0, 1), seen(0, 8, 2), tree)
+      assert.deepEqual(one.sightings, plainEvent(key, 1, tree).sightings)
+    }
+    const same = written(seen(0, 0, 1), seen(0, 8, 2), seen(0, 20, 2))
+    assert.equal(counts(same, 0, 5, 10, 25), '1 1 0')
+  })
+
+  test('a summary counts what is within, and says whether it is an estimate', () => {
+    const one = written(seen(0, 0, 1), seen(0, 12, 4))
+    const within = (since: number, until: number): readonly unknown[] =>
+      plainSummary([one], ['type'], { sinceMs: minute(since), untilMs: minute(until) }).map(
+        ({ occurrences, firstMs = 0, lastMs = 0, isEstimated }) => [
+          occurrences,
+          (firstMs - NOW_MS) / 60_000,
+          (lastMs - NOW_MS) / 60_000,
+          isEstimated,
+        ],
+      )
+    assert.deepEqual(within(0, 20), [[4, 0, 12, false]])
+    assert.deepEqual(within(1, 20), [[3, 4, 12, true]])
+    assert.deepEqual(within(0, 1), [[1, 0, 0, true]])
+    assert.deepEqual(within(13, 20), [])
+  })
+})
+
 test('puts the start of a bucket into it, and its end into the next', () => {
   const at = (ms: number): Tree => ({ type: 'Normal', eventTime: new Date(ms).toISOString() })
   const events = [event('a', at(10)), event('b', at(19)), event('c', at(20)), event('d', at(30))]

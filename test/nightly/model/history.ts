@@ -120,7 +120,8 @@ export class History implements AsyncDisposable {
     const steps = this.#steps.get(path) ?? []
     if (steps.length === 0) this.#steps.set(path, steps)
     const isPut = type === 'put'
-    const event = isPut ? plainEvent(key, version, JSON.parse(body.toString())) : undefined
+    const before = steps.at(-1)?.event
+    const event = isPut ? plainEvent(key, version, JSON.parse(body.toString()), before) : undefined
     steps.push({ version, event })
   }
 

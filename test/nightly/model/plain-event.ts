@@ -3,6 +3,7 @@
  * of the server.
  */
 import type { EventKey } from '../../../src/storage/storage.ts'
+import { type Sighting, sightingsOf } from './plain-occurrences.ts'
 
 export type Tree = Readonly<Record<string, unknown>>
 
@@ -15,23 +16,39 @@ export interface PlainEvent {
   readonly lastSeenMs: number
   readonly firstSeenMs: number
   readonly occurrences: number
+  readonly sightings: readonly Sighting[]
 }
 
-export function plainEvent(key: EventKey, version: number, tree: Tree): PlainEvent {
+/** `before` is the event that was replaced. */
+export function plainEvent(
+  key: EventKey,
+  version: number,
+  tree: Tree,
+  before?: PlainEvent,
+): PlainEvent {
   const created = timeOf(treeOf(tree, 'metadata')['creationTimestamp'])
   const eventTime = timeOf(tree['eventTime'])
   const observed = timeOf(treeOf(tree, 'series')['lastObservedTime'])
   const deprecatedLast = timeOf(tree['deprecatedLastTimestamp'])
   const deprecatedFirst = timeOf(tree['deprecatedFirstTimestamp'])
+  const seen = {
+    lastSeenMs: observed ?? deprecatedLast ?? eventTime ?? created ?? 0,
+    firstSeenMs: deprecatedFirst ?? eventTime ?? created ?? 0,
+    occurrences: occurrencesOf(tree),
+  }
+  const isSame = before !== undefined && uidOf(before.tree) === uidOf(tree)
   return {
     key,
     path: Buffer.from(`${key.cluster}/${key.namespace}/${key.name}`),
     version,
     tree,
-    lastSeenMs: observed ?? deprecatedLast ?? eventTime ?? created ?? 0,
-    firstSeenMs: deprecatedFirst ?? eventTime ?? created ?? 0,
-    occurrences: occurrencesOf(tree),
+    ...seen,
+    sightings: sightingsOf(seen, isSame ? before : undefined),
   }
+}
+
+function uidOf(tree: Tree): string {
+  return textOf(treeOf(tree, 'metadata'), 'uid')
 }
 
 /** The member as an object; an empty one when it is something else. */

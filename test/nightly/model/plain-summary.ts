@@ -1,5 +1,17 @@
 /** Groups and buckets of events, counted one by one. */
 import { type PlainEvent, textOf, treeOf } from './plain-event.ts'
+import {
+  countBefore,
+  isEstimatedIn,
+  type SeenWithin,
+  seenWithin,
+  type Window,
+} from './plain-occurrences.ts'
+
+export const ALWAYS: Window = {
+  sinceMs: Number.NEGATIVE_INFINITY,
+  untilMs: Number.POSITIVE_INFINITY,
+}
 
 export const GROUP_FIELDS = [
   'cluster',
@@ -22,29 +34,38 @@ export interface PlainGroup {
   /** Undefined when no event has a time: such an event has the time 0. */
   readonly firstMs: number | undefined
   readonly lastMs: number | undefined
+  readonly isEstimated: boolean
 }
 
-/** Sorts by occurrences, most first, then by values. */
+interface Member extends SeenWithin {
+  readonly event: PlainEvent
+}
+
+/** Counts what was observed within the window. Sorts by occurrences, most first, then by values. */
 export function plainSummary(
   events: readonly PlainEvent[],
   groupBy: readonly GroupField[],
+  window: Window = ALWAYS,
 ): readonly PlainGroup[] {
-  const groups = new Map<string, PlainEvent[]>()
+  const groups = new Map<string, Member[]>()
   for (const event of events) {
+    const seen = seenWithin(event, window)
+    if (seen.count === 0) continue
     const id = JSON.stringify(valuesOf(event, groupBy))
-    groups.set(id, [...(groups.get(id) ?? []), event])
+    groups.set(id, [...(groups.get(id) ?? []), { event, ...seen }])
   }
   return [...groups]
     .map(([id, members]) => ({
       values: JSON.parse(id),
-      occurrences: sum(members.map(({ occurrences }) => occurrences)),
+      occurrences: sum(members.map(({ count }) => count)),
       events: members.length,
-      objects: new Set(members.map(identityOf)).size,
+      objects: new Set(members.map(({ event }) => identityOf(event))).size,
       firstMs: members
-        .map(({ firstSeenMs }) => firstSeenMs)
+        .map(({ firstMs }) => firstMs)
         .filter((ms) => ms !== 0)
         .sort((one, other) => one - other)[0],
-      lastMs: Math.max(...members.map(({ lastSeenMs }) => lastSeenMs)) || undefined,
+      lastMs: Math.max(...members.map(({ lastMs }) => lastMs)) || undefined,
+      isEstimated: members.some(({ isEstimated }) => isEstimated),
     }))
     .sort(
       (one, other) =>
@@ -56,6 +77,7 @@ export interface PlainCount {
   readonly name: string
   readonly occurrences: number
   readonly events: number
+  readonly estimated?: true
 }
 
 /** Returns the counts of each bucket, keyed by name. */
@@ -64,16 +86,36 @@ export function plainHistogram(
   bounds: readonly number[],
   by: 'type' | 'reason',
 ): readonly (readonly PlainCount[])[] {
-  return bounds.slice(1).map((end, index) => {
-    const start = bounds[index] ?? 0
-    const inside = events.filter(({ lastSeenMs }) => start <= lastSeenMs && lastSeenMs < end)
-    const names = [...new Set(inside.map(({ tree }) => textOf(tree, by)))].sort(compareTexts)
+  return bounds.slice(1).map((untilMs, index) => {
+    const bucket = { sinceMs: bounds[index] ?? 0, untilMs }
+    const inside = events
+      .map((event) => ({ name: textOf(event.tree, by), ...countIn(event, bucket) }))
+      .filter(({ count }) => count > 0)
+    const names = [...new Set(inside.map(({ name }) => name))].sort(compareTexts)
     return names.map((name) => {
-      const members = inside.filter(({ tree }) => textOf(tree, by) === name)
-      const occurrences = sum(members.map((event) => event.occurrences))
-      return { name, occurrences, events: members.length }
+      const members = inside.filter((one) => one.name === name)
+      const occurrences = sum(members.map(({ count }) => count))
+      const isEstimated = members.some((one) => one.isEstimated)
+      return { name, occurrences, events: members.length, ...(isEstimated && { estimated: true }) }
     })
   })
+}
+
+/** The occurrences of an event in a bucket. */
+function countIn(
+  { sightings }: PlainEvent,
+  bucket: Window,
+): { readonly count: number; readonly isEstimated: boolean } {
+  const parts = sightings
+    .map((sighting) => ({
+      count: countBefore(sighting, bucket.untilMs) - countBefore(sighting, bucket.sinceMs),
+      isEstimated: isEstimatedIn(sighting, bucket),
+    }))
+    .filter(({ count }) => count > 0)
+  return {
+    count: sum(parts.map(({ count }) => count)),
+    isEstimated: parts.some(({ isEstimated }) => isEstimated),
+  }
 }
 
 function valuesOf(event: PlainEvent, groupBy: readonly GroupField[]): readonly string[] {

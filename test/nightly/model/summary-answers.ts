@@ -5,8 +5,10 @@ import { Refused } from './answers.ts'
 import type { History } from './history.ts'
 import { callOf, fieldSelectorOf, type MadeQuery, madeWatch } from './made-queries.ts'
 import { timeOf } from './plain-event.ts'
+import type { Window } from './plain-occurrences.ts'
 import { answer, momentsOf } from './plain-query.ts'
 import {
+  ALWAYS,
   GROUP_FIELDS,
   type GroupField,
   type PlainCount,
@@ -56,16 +58,19 @@ export async function summaryFault(
     return isEmptyWindow ? undefined : String(new Refused(status, text))
   }
   const version = Number(json.metadata.resourceVersion)
-  const events = answer(await asked.history.at(version), query, asked.nowMs)
+  const window = windowOf(query, asked.nowMs)
+  const timeless = query.terms.filter(({ label }) => label !== 'since' && label !== 'until')
+  const state = await asked.history.at(version)
+  const events = answer(state, { ...query, terms: timeless }, asked.nowMs)
   const [found, expected] =
     histogram === undefined
-      ? [json.items.map(groupOf), plainSummary(events, shownFields(made))]
+      ? [json.items.map(groupOf), plainSummary(events, shownFields(made), window)]
       : [
           json.items.map(({ counts }: WireBucket) => counts),
           plainHistogram(events, boundsOf(json.items), histogram.by),
         ]
-  const window = histogram === undefined ? undefined : windowFault(made, json.items, asked.nowMs)
-  if (window !== undefined) return window
+  const divided = histogram === undefined ? undefined : windowFault(made, json.items, asked.nowMs)
+  if (divided !== undefined) return divided
   const at = expected.findIndex(
     (each: unknown, index: number) => JSON.stringify(each) !== JSON.stringify(found[index]),
   )
@@ -84,8 +89,9 @@ interface WireBucket {
   readonly counts: readonly PlainCount[]
 }
 
-interface WireGroup extends Omit<PlainGroup, 'values' | 'firstMs' | 'lastMs'> {
+interface WireGroup extends Omit<PlainGroup, 'values' | 'firstMs' | 'lastMs' | 'isEstimated'> {
   readonly group: Readonly<Record<string, string>>
+  readonly estimated?: true
   readonly firstTime?: string
   readonly lastTime?: string
 }
@@ -93,6 +99,14 @@ interface WireGroup extends Omit<PlainGroup, 'values' | 'firstMs' | 'lastMs'> {
 /** The same object of two clusters is two objects. */
 function shownFields({ query, groupBy }: MadeSummary): readonly GroupField[] {
   return query.cluster === '*' && groupBy.includes('object') ? ['cluster', ...groupBy] : groupBy
+}
+
+/** The time whose occurrences are counted. */
+function windowOf(query: MadeQuery, nowMs: number): Window {
+  return {
+    sinceMs: momentsOf(query, 'since', nowMs).at(-1) ?? ALWAYS.sinceMs,
+    untilMs: momentsOf(query, 'until', nowMs)[0] ?? ALWAYS.untilMs,
+  }
 }
 
 function groupOf({ group, firstTime, lastTime, ...counts }: WireGroup): PlainGroup {
@@ -103,6 +117,7 @@ function groupOf({ group, firstTime, lastTime, ...counts }: WireGroup): PlainGro
     objects: counts.objects,
     firstMs: timeOf(firstTime),
     lastMs: timeOf(lastTime),
+    isEstimated: counts.estimated === true,
   }
 }
 
