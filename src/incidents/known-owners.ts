@@ -45,6 +45,11 @@ export class KnownOwners {
     return this.#links.bytes
   }
 
+  /** How many objects were forgotten because there were too many. */
+  get evicted(): number {
+    return this.#links.evicted
+  }
+
   /** Learns from the event of a controller that created or deleted an object. */
   learn(key: { readonly cluster: string; readonly namespace: string }, fields: EventFields): void {
     const { kind, name, namespace } = fields.regarding

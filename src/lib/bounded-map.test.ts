@@ -13,7 +13,7 @@ describe('BoundedMap', () => {
     bounded.set('g', 'c', '12')
     const values = ['a', 'b', 'c'].map((key) => bounded.get('g', key))
     assert.deepEqual(values, ['123', undefined, '12'])
-    assert.deepEqual([bounded.size, bounded.bytes], [2, 7])
+    assert.deepEqual([bounded.size, bounded.bytes, bounded.evicted], [2, 7, 1])
   })
 
   test('evicts from the largest group', () => {
@@ -39,5 +39,6 @@ describe('BoundedMap', () => {
     bounded.delete('g', 'a')
     bounded.delete('h', 'a')
     assert.deepEqual([bounded.get('g', 'a'), bounded.bytes, bounded.size], [undefined, 0, 0])
+    assert.equal(bounded.evicted, 0)
   })
 })

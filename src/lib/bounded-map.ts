@@ -7,6 +7,7 @@ export class BoundedMap<Value> {
   readonly #sizeOf: (key: string, value: Value) => number
   readonly #groups = new Map<string, Group<Value>>()
   #bytes = 0
+  #evicted = 0
 
   /** `sizeOf` returns the same for an entry whenever it is called. */
   constructor(bytesMax: number, sizeOf: (key: string, value: Value) => number) {
@@ -22,6 +23,11 @@ export class BoundedMap<Value> {
 
   get bytes(): number {
     return this.#bytes
+  }
+
+  /** How many entries made room for others. */
+  get evicted(): number {
+    return this.#evicted
   }
 
   get(group: string, key: string): Value | undefined {
@@ -58,6 +64,7 @@ export class BoundedMap<Value> {
     for (const oldest of entries.keys()) {
       if (left-- === 0) return
       this.delete(largest, oldest)
+      this.#evicted++
     }
   }
 

@@ -64,6 +64,8 @@ export interface ClusterMirrorStats {
   /** Number of writes in progress. */
   readonly pending: number
   readonly counters: MirrorCounters
+  /** By resource; empty when owners are not read, or by another replica. */
+  readonly ownersFollowing: OwnerWatches['following']
 }
 
 /** The state that a term continues from. */
@@ -122,6 +124,7 @@ export class ClusterMirror {
       lagMs: followers.length === 0 ? undefined : greatestLag(followers),
       pending: followers.reduce((sum, { pending }) => sum + pending, 0),
       counters: this.#counters,
+      ownersFollowing: this.#owners?.following ?? new Map(),
     }
   }
 

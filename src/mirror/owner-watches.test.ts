@@ -7,6 +7,12 @@ import { SteppedClock } from './follower.fixture.ts'
 import { MemoryOwners } from './memory-owners.fixture.ts'
 import { OwnerWatches } from './owner-watches.ts'
 
+const EVERYTHING = [
+  ['pods', true],
+  ['replicasets', true],
+  ['jobs', true],
+]
+
 let clock = new SteppedClock()
 
 function start(origin: MemoryOwners, namespaces?: readonly string[]) {
@@ -47,6 +53,7 @@ describe('OwnerWatches', () => {
     origin.put('jobs/shop/nightly-odd', 'CronJob/nightly')
     origin.put('pods/shop/bare-x2k4q')
     const { ownerOf, watches, stop } = start(origin)
+    assert.deepEqual([...watches.following.values()], [false, false, false])
     await clock.advance(5_000)
     assert.equal(ownerOf('odd'), 'Rollout/web by owner')
     assert.equal(ownerOf('nightly-odd', 'shop', 'Job'), 'CronJob/nightly by owner')
@@ -59,7 +66,9 @@ describe('OwnerWatches', () => {
     assert.equal(ownerOf('bare-x2k4q'), 'Job/bare by owner')
     assert.equal(ownerOf('odd'), 'Rollout/web by owner')
     assert.equal(watches.message, '')
+    assert.deepEqual([...watches.following], EVERYTHING)
     await stop()
+    assert.equal(watches.following.size, 0)
   })
 
   test('reads many objects in pages, one at a time', async () => {
@@ -78,8 +87,9 @@ describe('OwnerWatches', () => {
     origin.put('pods/shop/a', 'Job/a')
     origin.put('pods/billing/b', 'Job/b')
     origin.put('pods/other/c', 'Job/c')
-    const { ownerOf, stop } = start(origin, ['shop', 'billing'])
+    const { ownerOf, watches, stop } = start(origin, ['shop', 'billing'])
     await clock.advance(10_000)
+    assert.deepEqual([...watches.following], EVERYTHING)
     // This origin watches all namespaces.
     origin.put('pods/other/d', 'Job/d')
     await clock.advance(500)
@@ -97,6 +107,14 @@ describe('OwnerWatches', () => {
     origin.put('replicasets/shop/b', 'Deployment/b')
     const { ownerOf, watches, warnings, infos, stop } = start(origin)
     await clock.advance(5_000)
+    assert.deepEqual(
+      [...watches.following],
+      [
+        ['pods', false],
+        ['replicasets', true],
+        ['jobs', false],
+      ],
+    )
     const message = 'owners of pods, jobs are unknown: the origin responded 403: pods is forbidden'
     assert.equal(watches.message, message)
     assert.equal(ownerOf('b', 'shop', 'ReplicaSet'), 'Deployment/b by owner')
@@ -107,6 +125,7 @@ describe('OwnerWatches', () => {
     origin.forbidden.clear()
     await clock.advance(125_000)
     assert.equal(watches.message, '')
+    assert.deepEqual([...watches.following], EVERYTHING)
     assert.equal(infos.length, 2)
     assert.equal(ownerOf('a'), 'Job/a by owner')
     await stop()
@@ -131,6 +150,36 @@ describe('OwnerWatches', () => {
     await clock.advance(125_000)
     assert.equal(ownerOf('a'), 'Job/c by owner')
     assert.equal(watches.message, '')
+    await stop()
+  })
+
+  test('a watch that was open for long may be interrupted for a moment', async () => {
+    const origin = new MemoryOwners()
+    const { watches, warnings, stop } = start(origin)
+    await clock.advance(60_000)
+    origin.isDown = true
+    origin.wake()
+    await clock.advance(10_000)
+    assert.equal(watches.message, '')
+    assert.deepEqual(warnings, [])
+    assert.deepEqual([...watches.following], EVERYTHING)
+    await clock.advance(25_000)
+    assert.equal(watches.message, 'owners of pods, replicasets, jobs are unknown: no response')
+    await stop()
+  })
+
+  test('a watch that ends again and again is not taken for one that follows', async () => {
+    const origin = new MemoryOwners()
+    origin.watch = async function* (_resource, { onOpen }) {
+      onOpen?.()
+      yield* []
+    }
+    const { watches, warnings, infos, stop } = start(origin)
+    await clock.advance(200_000)
+    assert.deepEqual([...watches.following.values()], [false, false, false])
+    assert.match(watches.message, /are unknown: the origin ended the watch immediately$/)
+    assert.equal(warnings.length, 3)
+    assert.deepEqual(infos, [])
     await stop()
   })
 

@@ -42,6 +42,15 @@ export class OwnerWatches {
     return `owners of ${[...names].join(', ')} are unknown: ${first.message}`
   }
 
+  /** Whether everything up to a moment ago is known, by resource; empty unless it runs. */
+  get following(): ReadonlyMap<string, boolean> {
+    const following = new Map<string, boolean>()
+    for (const { resource, isFollowing } of this.#followers) {
+      following.set(resource.resource, isFollowing && following.get(resource.resource) !== false)
+    }
+    return following
+  }
+
   /** Lists everything, then follows it until aborted. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { namespaces, ...options } = this.#options

@@ -11,7 +11,7 @@ import type { Semaphore } from '../lib/semaphore.ts'
 import { type ChangeOf, OriginError } from './origin.ts'
 import type { OwnedObject, OwnedResource, OwnersOrigin } from './owners-origin.ts'
 import type { RequestPacer } from './request-pacer.ts'
-import { StreamHealth } from './stream-health.ts'
+import { StreamHealth, type StreamState } from './stream-health.ts'
 
 const pageItemsMax = 250
 const retryFirstMs = 1_000
@@ -19,7 +19,10 @@ const retryMostMs = 60_000
 /** An API server may refuse everything for a moment after its start. */
 const refusedFirstMs = 5_000
 const refusedMostMs = 120_000
-/** A watch that ends sooner, without a change, counts as a failure. */
+/**
+ * A watch that ends sooner, without a change, counts as a failure. One that has been open for longer
+ * has caught up.
+ */
 const watchMsMin = 2_000
 /** The limits of Kubernetes: an origin cannot make entries larger. */
 const nameLengthMax = 253
@@ -59,10 +62,17 @@ export class OwnersFollower {
     return this.#options.resource
   }
 
+  get isFollowing(): boolean {
+    return this.#state === 'Following'
+  }
+
   /** Why owners are unknown; empty when nothing is wrong, or has not been for long. */
   get message(): string {
-    const state = this.#health.state(undefined, this.#position === undefined)
-    return state === 'Stalled' ? this.#health.message : ''
+    return this.#state === 'Stalled' ? this.#health.message : ''
+  }
+
+  get #state(): StreamState {
+    return this.#health.state(undefined, this.#position === undefined)
   }
 
   /** Resolves when aborted. Rejects only on a bug. */
@@ -129,18 +139,30 @@ export class OwnersFollower {
     signal.throwIfAborted()
     const startedAt = clock.now()
     let isEmpty = true
-    const onOpen = (): void => this.#responded()
-    for await (const change of origin.watch(resource, { namespace, from, signal, onOpen })) {
-      isEmpty = false
-      this.#backoff.reset()
-      this.#take(change)
-      if (signal.aborted) return
+    let opened: ReturnType<typeof setTimeout> | undefined
+    const onOpen = (): void => {
+      opened = setTimeout(() => this.#caughtUp(), watchMsMin)
     }
-    this.#health.ended()
+    try {
+      for await (const change of origin.watch(resource, { namespace, from, signal, onOpen })) {
+        isEmpty = false
+        this.#backoff.reset()
+        this.#take(change)
+        if (signal.aborted) return
+      }
+    } finally {
+      clearTimeout(opened)
+      this.#health.ended()
+    }
     if (clock.now() - startedAt >= watchMsMin) this.#backoff.reset()
     else if (isEmpty) {
       throw new OriginError('unavailable', 'the origin ended the watch immediately')
     }
+  }
+
+  #caughtUp(): void {
+    this.#responded()
+    this.#health.caughtUp()
   }
 
   #responded(): void {

@@ -73,6 +73,12 @@ export class MirrorsOfFile implements MirroredClusters, WatchedMirrors {
     for (const [cluster, { counters }] of this.#manager()?.stats() ?? []) yield [cluster, counters]
   }
 
+  *ownersFollowing(): ReturnType<WatchedMirrors['ownersFollowing']> {
+    for (const [cluster, { ownersFollowing }] of this.#manager()?.stats() ?? []) {
+      yield [cluster, ownersFollowing]
+    }
+  }
+
   led(): ReadonlySet<string> {
     const stats = [...(this.#manager()?.stats() ?? [])]
     return new Set(stats.filter(([, { isLeader }]) => isLeader).map(([cluster]) => cluster))

@@ -25,7 +25,7 @@ limits: [{ type: User, qps: 1, burst: ${BURST} }]
 const CLUSTERS = `apiVersion: tidings.dev/v1alpha1
 kind: ClusterConfiguration
 clusters:
-  - { name: prod, kubeconfig: prod.kubeconfig, mirror: {} }
+  - { name: prod, kubeconfig: prod.kubeconfig, mirror: { owners: true } }
 `
 const RETENTION = `apiVersion: tidings.dev/v1alpha1
 kind: RetentionPolicy

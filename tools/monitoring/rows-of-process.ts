@@ -61,6 +61,16 @@ export const MIRRORS: Row = {
       ],
     },
     {
+      title: 'Owners followed',
+      description:
+        'With owners: true, 1 for each resource whose owners the mirror follows. Runbook: TidingsMirrorOwnersUnknown.',
+      unit: 'short',
+      queries: one(
+        'max by (cluster, resource) (tidings_mirror_owners_following{S})',
+        '{{cluster}} {{resource}}',
+      ),
+    },
+    {
       title: 'Which replica mirrors which cluster',
       description: '1 on the replica that was elected for the cluster.',
       unit: 'short',

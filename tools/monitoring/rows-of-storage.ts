@@ -17,13 +17,27 @@ export const MEMORY: Row = {
     {
       title: 'Parts of the cache',
       description:
-        'Live events, recent changes for watchers, encoded parts of lists; the largest replica. Their bounds: tidings_memory_limit_bytes. Runbook: TidingsEventsFillMemory.',
+        'Live events, recent changes for watchers, encoded parts of lists, known owners (at most 16 MiB); the largest replica. The bounds of the others: tidings_memory_limit_bytes. Runbook: TidingsEventsFillMemory.',
       unit: 'bytes',
       isStacked: true,
       queries: [
         ...one('max(tidings_memory_event_bytes{S})', 'events'),
         ...one('max(tidings_history_bytes{S})', 'changes'),
         ...one('max(tidings_list_kept_bytes{S})', 'lists'),
+        ...one('max(tidings_known_owners_bytes{S})', 'owners'),
+      ],
+    },
+    {
+      title: 'Known owners',
+      description:
+        'Objects whose owner is known from events or owner references, and how many per second are forgotten because all take more than 16 MiB: the workloads of their events are then told by names.',
+      unit: 'short',
+      queries: [
+        ...one('tidings_known_owners{S}', '{{instance}} known'),
+        ...one(
+          'rate(tidings_known_owners_evicted_total{S}[$__rate_interval])',
+          '{{instance}} forgotten/s',
+        ),
       ],
     },
     {

@@ -2,6 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client'
 import type { CacheStats } from '../../cache/cache-stats.ts'
 import type { CachedStorage } from '../../cache/cached-storage.ts'
 import type { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
+import type { KnownOwners } from '../../incidents/known-owners.ts'
 import { revisionOf } from '../../storage/resource-version.ts'
 import { type Figure, registerFigure } from './figure.ts'
 
@@ -98,6 +99,25 @@ const CACHE: readonly Figure<CacheStats>[] = [
   },
 ]
 
+const KNOWN_OWNERS: readonly Figure<KnownOwners>[] = [
+  {
+    name: 'tidings_known_owners',
+    help: 'Pods, ReplicaSets and Jobs whose owner is known from events or owner references; the workload of others is told by their names.',
+    read: (owners) => owners.size,
+  },
+  {
+    name: 'tidings_known_owners_bytes',
+    help: 'Estimated memory of the known owners, which is limited to 16 MiB.',
+    read: (owners) => owners.bytes,
+  },
+  {
+    name: 'tidings_known_owners_evicted_total',
+    help: 'Known owners that were forgotten because of that limit, the oldest of the cluster with the most first.',
+    isCounter: true,
+    read: (owners) => owners.evicted,
+  },
+]
+
 const RUN_CACHE: readonly Figure<EncodedRunCache>[] = [
   {
     name: 'tidings_list_kept_bytes',
@@ -122,6 +142,9 @@ export function registerCacheMetrics(
       group,
       resource: 'events',
     })
+  }
+  for (const figure of KNOWN_OWNERS) {
+    registerFigure(figure, () => figure.read(cached.owners), registry, {})
   }
   const lag: Figure<CachedStorage> = {
     name: 'tidings_follower_lag_seconds',

@@ -8,6 +8,8 @@ export interface WatchedMirrors {
   statuses(): Iterable<readonly [cluster: string, status: MirrorStatus]>
   /** What this replica itself has done. */
   counters(): Iterable<readonly [cluster: string, counters: MirrorCounters]>
+  /** Whether this replica follows the owners of the objects in a cluster, by resource. */
+  ownersFollowing(): Iterable<readonly [cluster: string, following: ReadonlyMap<string, boolean>]>
   /** The clusters that this replica mirrors now. */
   led(): ReadonlySet<string>
 }
@@ -46,6 +48,11 @@ const COUNTERS: readonly {
 ]
 
 export function registerMirrorMetrics(mirrors: WatchedMirrors, registry: Registry): void {
+  registerStates(mirrors, registry)
+  registerCounters(mirrors, registry)
+}
+
+function registerStates(mirrors: WatchedMirrors, registry: Registry): void {
   const registers = [registry]
   const labelNames = ['cluster'] as const
   new Gauge({
@@ -81,6 +88,24 @@ export function registerMirrorMetrics(mirrors: WatchedMirrors, registry: Registr
       for (const [cluster] of mirrors.statuses()) this.set({ cluster }, led.has(cluster) ? 1 : 0)
     },
   })
+  new Gauge({
+    name: 'tidings_mirror_owners_following',
+    help: '1 while the mirror of a cluster with owners: true follows the owners of this resource (pods, replicasets or jobs), otherwise 0; only on the replica that mirrors the cluster.',
+    labelNames: ['cluster', 'resource'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [cluster, following] of mirrors.ownersFollowing()) {
+        for (const [resource, isFollowing] of following) {
+          this.set({ cluster, resource }, isFollowing ? 1 : 0)
+        }
+      }
+    },
+  })
+}
+
+function registerCounters(mirrors: WatchedMirrors, registry: Registry): void {
+  const registers = [registry]
   new Counter({
     name: 'tidings_mirror_events_total',
     help: 'Events of the origin by what became of them: stored, removed, equal, older, expired, kept and absent are normal; truncated events were larger than --max-event-bytes and were stored without annotations and the end of the note; too-large, invalid and unreadable were dropped.',
@@ -109,7 +134,7 @@ export function registerMirrorMetrics(mirrors: WatchedMirrors, registry: Registr
     new Counter({
       name,
       help,
-      labelNames,
+      labelNames: ['cluster'],
       registers,
       collect() {
         this.reset()

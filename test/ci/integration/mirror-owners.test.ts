@@ -40,6 +40,16 @@ test('the elected replica reads the owners, and the next one after it', async ()
   await using _second = second.replica
   await second.replica.cached.synced
   assert.equal(second.known.size, 0, 'only the elected replica asks')
+  const followed = ({ replica }: typeof first) => [
+    ...(replica.mirrors.stats().get('c')?.ownersFollowing ?? []),
+  ]
+  const isFollowed = () => followed(first).every(([, isFollowing]) => isFollowing)
+  await eventually('the first replica follows', isFollowed, 15_000)
+  assert.deepEqual(
+    followed(first).map(([resource]) => resource),
+    ['pods', 'replicasets', 'jobs'],
+  )
+  assert.deepEqual(followed(second), [])
   await first.replica[Symbol.asyncDispose]()
   await eventually('the second replica knows', () => isKnown(second), 15_000)
 })
