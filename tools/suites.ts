@@ -475,6 +475,17 @@ export const SUITES: readonly Suite[] = [
     nightly: true,
   },
   {
+    name: 'night',
+    about:
+      'a known night with 20,000 events, written in every way: incidents and histograms (about 5 min)',
+    needs: 'build',
+    files: ['test/nightly/night/*.test.ts'],
+    timeoutSeconds: 900,
+    concurrency: 1,
+    programs: [['test/ci/e2e/recorded-night.test.ts', 'full']],
+    nightly: true,
+  },
+  {
     name: 'docs:follow',
     about: 'follows the pages only; KUBE_APISERVER=... also the tutorial that mirrors a cluster',
     needs: 'archive',

@@ -6,6 +6,7 @@ import { beginning } from '../../src/storage/resource-version.ts'
 import type { EventSelector } from '../../src/storage/storage.ts'
 import type { GroupField } from '../../src/storage/summary.ts'
 import type { Figures } from './figures.ts'
+import type { LoopHolds } from './loop-holds.ts'
 
 /** The figure is for so many events; for more it is in proportion. */
 const events = 100_000
@@ -16,8 +17,48 @@ const pulled: EventSelector = {
   requires: { values: [valueRequirement('reason', '=', 'Pulled')], isAll: true },
 }
 
+/** The incident list. */
+const incidents: readonly GroupField[] = ['namespace', 'workload', 'reason', 'pattern']
+
 /** The median time of a summary of 100,000 events; a seventh of all have the same reason. */
-export async function measureSummaries(storage: CachedStorage, figures: Figures): Promise<void> {
+export async function measureSummaries(
+  storage: CachedStorage,
+  figures: Figures,
+  loop: LoopHolds,
+): Promise<void> {
+  await measureChoices(storage, figures)
+  await measureIncidents(storage, figures, loop)
+}
+
+/** In proportion to a million events. */
+async function measureIncidents(
+  storage: CachedStorage,
+  figures: Figures,
+  loop: LoopHolds,
+): Promise<void> {
+  const { signal } = new AbortController()
+  const lane = aLane()
+  const options = { groupBy: incidents, order: 'newest', groupsMax: 500 } as const
+  const times: number[] = []
+  loop.take()
+  for (let round = 0; round < rounds; round++) {
+    const before = process.cpuUsage()
+    const asked = { ...options, notOlderThan: beginning, signal, lane }
+    await storage.summaries.summarize(allEvents, asked)
+    const { user, system } = process.cpuUsage(before)
+    times.push((user + system) / 1_000)
+  }
+  const medianMs = times.sort((one, other) => one - other)[Math.floor(rounds / 2)] ?? 0
+  const perMillion = (medianMs * 1_000_000) / storage.countIn(allEvents)
+  const name = 'by workload, reason and pattern'
+  figures.check(`summary of a million ${name}, CPU`, perMillion, { atMost: 300, unit: 'ms' })
+  figures.check(`longest hold of the loop by it, CPU`, loop.take().ownMs, {
+    atMost: 20,
+    unit: 'ms',
+  })
+}
+
+async function measureChoices(storage: CachedStorage, figures: Figures): Promise<void> {
   const { signal } = new AbortController()
   const choices: readonly (readonly [string, EventSelector | undefined, readonly GroupField[]])[] =
     [

@@ -124,7 +124,7 @@ describe('a trailer', () => {
   })
 
   test('leaves out names that no object of Kubernetes has', () => {
-    const long = 'x'.repeat(254)
+    const long = 'x'.repeat(64)
     const workload = { kind: 'Job', name: long, rule: 'event' as const }
     assert.equal(encodeTrailer({ workload, node: long }, fieldsOf(1)).length, 0)
   })

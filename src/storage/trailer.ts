@@ -31,8 +31,8 @@ const one = 0x09
 const SECOND_MS = 1_000
 /** The first number of every trailer. A reader ignores trailers of other forms. */
 const FORM = 1
-/** Names in events may have any length; those of Kubernetes are not longer. */
-const NAME_LENGTH_MAX = 253
+/** Longer names are left out: each character takes eight bytes in etcd. */
+const NAME_LENGTH_MAX = 63
 /** Spans that are read: more than are ever written. */
 const SPANS_READ_MAX = 64
 
@@ -186,6 +186,16 @@ export function writeBlanks(trailer: Buffer, target: Buffer, at: number): void {
       target[at + 8 * index + bit] = ((byte >> bit) & 1) === 1 ? one : zero
     }
   }
+}
+
+/** What an event takes in etcd, besides its key and its header. */
+export function storedBytes({ body, trailer }: StoredParts): number {
+  return body.length + (trailer === undefined ? 0 : blanksOf(trailer))
+}
+
+interface StoredParts {
+  readonly body: Buffer
+  readonly trailer?: Buffer | undefined
 }
 
 /** How many bytes `writeBlanks` writes. */

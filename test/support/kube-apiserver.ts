@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, globSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import https from 'node:https'
 import { tmpdir } from 'node:os'
@@ -16,6 +16,14 @@ import { reservePort } from './ports.ts'
 // biome-ignore lint/style/noProcessEnv: where a program is that this project does not bring along.
 export const kubeApiserverBinary: string = process.env['KUBE_APISERVER'] ?? ''
 
+/** The same, or else the newest in `.cache/servers`, for tests that work with every version. */
+export const anyKubeApiserver: string =
+  kubeApiserverBinary ||
+  (globSync(join(import.meta.dirname, '../../.cache/servers/kube-apiserver-*'))
+    .sort()
+    .at(-1) ??
+    '')
+
 /** A value for the option `skip` of a test: false when there is a binary. */
 export const withoutKubeApiserver: string | false =
   kubeApiserverBinary === '' &&
@@ -29,6 +37,8 @@ const POLL_MS = 250
 const TIMEOUT_MS = 30_000
 
 export interface KubeApiserverOptions {
+  /** Its path, unless it is that of KUBE_APISERVER. */
+  readonly binary?: string
   /** Users besides the administrator. */
   readonly tokens?: readonly {
     readonly token: string
@@ -68,6 +78,7 @@ export class KubeApiserver implements AsyncDisposable {
   readonly etcd: EtcdCluster
   /** Tests may add files; it is removed at the end. */
   readonly folder: string
+  readonly #binary: string
   readonly #flags: readonly string[]
   readonly #agent: https.Agent
   #process: ChildProcess | undefined
@@ -93,7 +104,9 @@ export class KubeApiserver implements AsyncDisposable {
       ...files,
       ...(options.flags ?? []),
     ]
-    const server = new KubeApiserver({ folder, etcd, port, flags, ca: String(authority.cert) })
+    const { binary = kubeApiserverBinary } = options
+    const ca = String(authority.cert)
+    const server = new KubeApiserver({ folder, etcd, port, binary, flags, ca })
     try {
       await server.run()
       return server
@@ -107,10 +120,12 @@ export class KubeApiserver implements AsyncDisposable {
     readonly folder: string
     readonly etcd: EtcdCluster
     readonly port: number
+    readonly binary: string
     readonly flags: readonly string[]
     readonly ca: string
   }) {
     this.folder = parts.folder
+    this.#binary = parts.binary
     this.#flags = parts.flags
     this.etcd = parts.etcd
     this.port = parts.port
@@ -120,7 +135,7 @@ export class KubeApiserver implements AsyncDisposable {
 
   /** Starts the process; resolves when it is ready. Called again after `kill`. */
   async run(): Promise<void> {
-    const command = ['--pdeathsig', 'KILL', kubeApiserverBinary, ...this.#flags]
+    const command = ['--pdeathsig', 'KILL', this.#binary, ...this.#flags]
     const child = spawn('setpriv', command, { stdio: ['ignore', 'ignore', 'pipe'] })
     child.stderr?.pipe(createWriteStream(join(this.folder, 'kube-apiserver.log'), { flags: 'a' }))
     this.#process = child

@@ -8,6 +8,7 @@ import {
   type NightEvent,
   trueHistogram,
 } from './recorded-night.ts'
+import type { Subject } from './recorder-styles.ts'
 
 export interface Asked {
   readonly kubectl: Kubectl
@@ -38,8 +39,21 @@ export const INCIDENTS: readonly Incident[] = [
   { what: 'the rollout', namespace: 'shop', workload: 'Deployment/web', reason: undefined },
 ]
 
+/** What the server can know of a night: the events that were sent to it. */
+export interface SentNight extends Pick<Night, 'sinceMs' | 'untilMs'> {
+  readonly events: readonly SentEvent[]
+}
+
+export interface SentEvent extends Pick<NightEvent, 'type' | 'reason' | 'times'> {
+  readonly about: Pick<Subject, 'namespace' | 'name'>
+}
+
 /** Checks the list of incidents with and without bounds of time; returns its first rows. */
-export async function checkIncidents(night: Night, asked: Asked): Promise<readonly string[]> {
+export async function checkIncidents(
+  night: SentNight,
+  asked: Asked,
+  incidents: readonly Incident[] = INCIDENTS,
+): Promise<readonly string[]> {
   const window = `since=${timeOf(night.sinceMs)},until=${timeOf(night.untilMs)}`
   const lists = [
     await printed(asked, 'get', 'eventsummaries', '-A'),
@@ -47,7 +61,7 @@ export async function checkIncidents(night: Night, asked: Asked): Promise<readon
   ]
   for (const [, ...rows] of lists) {
     const first = rows.slice(0, ROWS).map((row) => row.split(/ {2,}/))
-    for (const { what, namespace, workload, reason } of INCIDENTS) {
+    for (const { what, namespace, workload, reason } of incidents) {
       const row = first.find(
         (cells) =>
           cells[0] === namespace &&
@@ -63,7 +77,7 @@ export async function checkIncidents(night: Night, asked: Asked): Promise<readon
 }
 
 function countOf(
-  events: readonly NightEvent[],
+  events: readonly SentEvent[],
   { namespace, workload, reason }: { namespace: string; workload: string; reason: string },
 ): number {
   const prefix = `${workload.slice(workload.indexOf('/') + 1)}-`
@@ -96,7 +110,7 @@ export interface HistogramFigures {
  * and nothing may be lost or added.
  */
 export async function checkHistograms(
-  night: Pick<Night, 'sinceMs' | 'untilMs' | 'events'>,
+  night: SentNight,
   asked: Asked,
 ): Promise<readonly HistogramFigures[]> {
   const bounds = fiveMinutes(night)

@@ -12,8 +12,10 @@ import {
   checkHistograms,
   checkIncidents,
   type HistogramFigures,
+  type Incident,
+  type SentNight,
 } from './night-answers.ts'
-import type { Night, NightEvent } from './recorded-night.ts'
+import type { NightEvent } from './recorded-night.ts'
 import { ADMIN_TOKEN, Replicas } from './replicas.ts'
 import type { Tidings } from './tidings.ts'
 
@@ -52,6 +54,11 @@ export class NightSite implements AsyncDisposable {
     this.#stack = stack
   }
 
+  /** The address of a replica. */
+  get server(): string {
+    return `https://127.0.0.1:${this.#replicas.server(WRITTEN_TO[0]).port}`
+  }
+
   /** A connection to each replica that is written to. They are closed with the site. */
   clients(): Promise<readonly EventClient[]> {
     return Promise.all(
@@ -75,11 +82,12 @@ export class NightSite implements AsyncDisposable {
   /** Checks what a replica says about the night that was started after it; reports the answers. */
   async check(
     t: Pick<TestContext, 'diagnostic'>,
-    night: Night,
+    night: SentNight,
     cluster: string,
+    incidents?: readonly Incident[],
   ): Promise<readonly HistogramFigures[]> {
     const asked = await this.#asked(cluster)
-    const rows = await checkIncidents(night, asked)
+    const rows = await checkIncidents(night, asked, incidents)
     const figures = await checkHistograms(night, asked)
     for (const row of rows) t.diagnostic(row)
     for (const figure of figures) t.diagnostic(JSON.stringify(figure))

@@ -8,7 +8,7 @@ import type { Occurrences } from '../../storage/occurrences.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { EventKey, EventValues, StoredEvent } from '../../storage/storage.ts'
 import { fieldsOf } from '../../storage/stored-form.ts'
-import { NO_TRAILER, occurrencesIn } from '../../storage/trailer.ts'
+import { blanksOf, NO_TRAILER, occurrencesIn } from '../../storage/trailer.ts'
 import { COLUMNS, type Column, columnsPerRow, firstTextColumn, writeColumns } from './columns.ts'
 import { InternedTexts } from './interned-texts.ts'
 import { eventKeyOf } from './order-key.ts'
@@ -162,6 +162,11 @@ export class EventTable {
 
   bytesOf(slot: number): number {
     return this.#block(slot).lengths[slot & rowMask] ?? 0
+  }
+
+  /** What the event takes in etcd; see trailer.ts. */
+  storedBytesOf(slot: number): number {
+    return this.bytesOf(slot) + blanksOf(this.#trailerOf(slot))
   }
 
   /** When the event was last seen, by the clock of its reporter. */

@@ -22,7 +22,7 @@ import type {
 } from '../../storage/storage.ts'
 import { countIn, readPage } from '../read/page.ts'
 import { COLUMNS } from './columns.ts'
-import { madeEvent, madePut } from './made-events.fixture.ts'
+import { madeEvent, madePut, storedEvent } from './made-events.fixture.ts'
 import { defaultMemoryBounds, EventMemory, type State } from './memory.ts'
 import { orderKey } from './order-key.ts'
 
@@ -529,4 +529,26 @@ test('a snapshot that is read again and again is not evicted', () => {
   nowMs += 101
   memory.reach(versionOfState(7))
   assert.equal(memory.snapshotAt(versionOfState(1)), undefined)
+})
+
+test('the bytes of a namespace include what is stored of occurrences, until the event is deleted', () => {
+  const memory = new EventMemory(defaultMemoryBounds, { now: () => 0 })
+  const key = { cluster: 'local', namespace: 'shop', name: 'e' }
+  const bodyOf = (count: number) =>
+    Buffer.from(
+      JSON.stringify({
+        metadata: { name: key.name, namespace: key.namespace },
+        deprecatedLastTimestamp: `2026-11-17T01:0${count}:00Z`,
+        deprecatedCount: count,
+      }),
+    )
+  const first = storedEvent(key, versionOfChange(1, 0), bodyOf(1))
+  const second = storedEvent(key, versionOfChange(2, 0), bodyOf(2), first)
+  const bytes = () => memory.namespaces.sizesWhile(() => true).of('local', 'shop')?.bytes
+  memory.put(first)
+  assert.equal(bytes(), bodyOf(1).length)
+  memory.put(second)
+  assert.ok((bytes() ?? 0) > bodyOf(2).length)
+  memory.delete(key, versionOfChange(3, 0))
+  assert.equal(bytes() ?? 0, 0)
 })

@@ -17,6 +17,7 @@ import {
   versionOfState,
 } from '../../storage/resource-version.ts'
 import type { EventKey, StoredEvent } from '../../storage/storage.ts'
+import { storedBytes } from '../../storage/trailer.ts'
 import { EventIndexes, type IndexViews } from './event-indexes.ts'
 import { EventTable } from './event-table.ts'
 import { NamespaceCounts } from './namespaces.ts'
@@ -119,7 +120,7 @@ export class EventMemory {
       return undefined
     }
     const previous = this.table.read(old)
-    this.namespaces.resized(stored.key, stored.body.length - previous.body.length)
+    this.namespaces.resized(stored.key, storedBytes(stored) - storedBytes(previous))
     this.#retire(old)
     return previous
   }
@@ -139,7 +140,7 @@ export class EventMemory {
   }
 
   #remove(slot: number, key: EventKey, version: Version): void {
-    this.namespaces.removed(key, version, this.table.bytesOf(slot))
+    this.namespaces.removed(key, version, this.table.storedBytesOf(slot))
     this.#indexes.remove(slot)
     this.#retire(slot)
   }

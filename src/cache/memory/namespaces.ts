@@ -1,6 +1,7 @@
 import { isAfter, type Version } from '../../storage/resource-version.ts'
 import type { EventKey, StoredEvent } from '../../storage/storage.ts'
 import type { StoredSize, StoredSizes } from '../../storage/stored-sizes.ts'
+import { storedBytes } from '../../storage/trailer.ts'
 
 /** Stands for a cluster: its namespaces are those that have events in any cluster. */
 export const ANY_CLUSTER = '*'
@@ -30,7 +31,7 @@ interface Entry extends KnownNamespace {
   bytes: number
 }
 
-type AddedEvent = Pick<StoredEvent, 'key' | 'version' | 'writtenAtMs' | 'body'>
+type AddedEvent = Pick<StoredEvent, 'key' | 'version' | 'writtenAtMs' | 'body' | 'trailer'>
 
 /**
  * Counts the events of each namespace of each cluster, and their bytes, so that namespaces are
@@ -79,10 +80,10 @@ export class NamespaceCounts {
   added(event: AddedEvent): void {
     this.#add(event.key.cluster, event)
     this.#add(ANY_CLUSTER, event)
-    this.resized(event.key, event.body.length)
+    this.resized(event.key, storedBytes(event))
   }
 
-  /** The body of an event grew by this many bytes, or shrank if negative. */
+  /** An event grew by this many bytes, or shrank if negative. */
   resized({ cluster, namespace }: EventKey, bytes: number): void {
     const known = this.#clusters.get(cluster)
     const entry = known?.byName.get(namespace)
@@ -91,7 +92,7 @@ export class NamespaceCounts {
     entry.bytes += bytes
   }
 
-  /** An event no longer exists. `version` is that of the delete, `bytes` the size of its body. */
+  /** An event no longer exists. `version` is that of the delete, `bytes` its size. */
   removed(key: EventKey, version: Version, bytes: number): void {
     const { cluster, namespace } = key
     this.resized(key, -bytes)

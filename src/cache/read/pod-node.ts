@@ -5,7 +5,7 @@ import { orderRange } from '../memory/order-key.ts'
 import { rangesByColumn } from './sources.ts'
 
 /** Events of a pod that are looked at: a pod that has more is placed by one of the first. */
-const lookedAtMax = 64
+const lookedAtMax = 16
 
 /** The node of a pod by the events about it; empty if none names it. */
 export function nodeOfPod(memory: EventMemory, cluster: string, pod: Pod): string {

@@ -2,18 +2,12 @@ import type { InLane } from '../../lib/run-queue.ts'
 import type { GroupField } from '../../storage/summary.ts'
 import { COLUMNS } from '../memory/columns.ts'
 import type { EventTable } from '../memory/event-table.ts'
-import { isInterned, type Reader, readerOf, textOf } from './group-values.ts'
+import { groupNumbers, type SlotNumbers } from './group-numbers.ts'
+import { textOf } from './group-values.ts'
 import { grown } from './grown.ts'
 import type { ObjectNumbers } from './object-numbers.ts'
 import type { OccurrenceTimes } from './occurrence-times.ts'
-import { PairNumbers } from './pair-numbers.ts'
 import { type Chunk, chunkMax, type SlotList } from './slot-list.ts'
-import { ValueNumbers } from './value-numbers.ts'
-
-interface Level {
-  readonly read: Reader
-  readonly groups: PairNumbers | ValueNumbers
-}
 
 export interface GroupsOptions extends InLane {
   readonly groupBy: readonly GroupField[]
@@ -29,7 +23,7 @@ export interface GroupsOptions extends InLane {
 export class Groups {
   readonly #table: EventTable
   readonly #groupBy: readonly GroupField[]
-  readonly #levels: readonly Level[]
+  readonly #numbers: SlotNumbers
   /** The group of each event of the list. */
   readonly #ofEvents: Uint32Array
   #occurrences = new Float64Array(chunkMax)
@@ -47,14 +41,13 @@ export class Groups {
 
   static async of(table: EventTable, list: SlotList, options: GroupsOptions): Promise<Groups> {
     const groups = new Groups(table, list, options)
-    const { objects, signal, lane } = options
+    const { signal, lane } = options
     using slices = lane.slices({ signal })
     await list.each(
       { slices, signal },
       (chunk) => groups.#add(chunk),
       async () => {
-        if (options.groupBy.includes('object')) await objects.reserve(chunkMax, { slices, signal })
-        for (const level of groups.#levels) await level.groups.reserve(chunkMax, { slices, signal })
+        await groups.#numbers.reserve(chunkMax, { slices, signal })
         groups.#reserve(chunkMax)
       },
     )
@@ -71,11 +64,7 @@ export class Groups {
     this.#before = list.before
     this.#countsBefore = new Float64Array(list.before === undefined ? 0 : chunkMax)
     this.#groupBy = groupBy
-    this.#levels = groupBy.map((field, index) => ({
-      read: field === 'object' ? (slot) => objects.numberOf(slot) : readerOf(table, field),
-      groups:
-        index === 0 && isInterned(field) ? new ValueNumbers(table.texts.span) : new PairNumbers(),
-    }))
+    this.#numbers = groupNumbers(table, groupBy, objects)
     this.#ofEvents = new Uint32Array(list.size)
   }
 
@@ -115,12 +104,7 @@ export class Groups {
 
   #add({ slots, counts, from }: Chunk): void {
     const ofEvents = this.#ofEvents
-    // Field by field: a group of the first fields and the value of the next one are a pair.
-    for (const { read, groups } of this.#levels) {
-      for (let at = 0; at < slots.length; at++) {
-        ofEvents[from + at] = groups.numberOf(ofEvents[from + at] ?? 0, read(slots[at] ?? 0))
-      }
-    }
+    this.#numbers.write(slots, ofEvents.subarray(from, from + slots.length))
     for (let at = 0; at < slots.length; at++) {
       const group = ofEvents[from + at] ?? 0
       if (group >= this.#size) {

@@ -24,6 +24,7 @@ import { StorageError } from '../../storage/errors.ts'
 import { valueRequirement } from '../../storage/requires.ts'
 import type { EventSelector, EventStorage, StoredEvent } from '../../storage/storage.ts'
 import type { StoredSize, StoredSizes } from '../../storage/stored-sizes.ts'
+import { storedBytes } from '../../storage/trailer.ts'
 import { deleteInSlices, deleteUnchanged, isRetryable } from '../guarded-delete.ts'
 import type { RetentionBudget, RetentionPolicy } from '../policy.ts'
 import { EvictionLog } from './eviction-log.ts'
@@ -309,7 +310,7 @@ function excessOf({ events, bytes }: StoredSize, budget: RetentionBudget): Exces
 
 /** The oldest events that together make up the excess. */
 function victimsOf(oldest: readonly StoredEvent[], excess: Excess): readonly StoredEvent[] {
-  const sizes = oldest.map(({ body }) => ({ bytes: body.length }))
+  const sizes = oldest.map((stored) => ({ bytes: storedBytes(stored) }))
   return oldest.slice(0, countOf(sizes, excess))
 }
 

@@ -9,6 +9,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Lane } from '../../lib/run-queue.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { EventKey, EventSelector, EventStorage } from '../../storage/storage.ts'
+import { storedBytes } from '../../storage/trailer.ts'
 
 const pageMax = 2_000
 /** Events retained from one search, since a search reads the whole namespace. */
@@ -110,8 +111,9 @@ export class OldestWrites {
         signal,
         lane: this.#lane,
       })
-      for (const { key, version, body } of page.items) {
-        found.push({ key, version, bytes: body.length })
+      for (const stored of page.items) {
+        const { key, version } = stored
+        found.push({ key, version, bytes: storedBytes(stored) })
       }
       if (found.length > 2 * foundMax) keepOldest(found)
       after = page.items.at(-1)?.key

@@ -13,6 +13,7 @@ const go = join(goRoot, 'bin/go')
 // biome-ignore lint/style/noProcessEnv: the folder of a release that this project does not bring along.
 const goPath = process.env['CLIENT_GO'] ?? join(cache, 'usr/share/gocode')
 const binary = join(goPath, 'program')
+const testBinary = join(goPath, 'program.test')
 
 /** Why tests with client-go cannot run; false when they can. */
 export const whyNot: string | false = existsSync(go)
@@ -24,11 +25,20 @@ export function buildProgram(): Promise<void> {
   return buildGo(import.meta.dirname, binary)
 }
 
+/** Compiles the Go tests of this folder, which need the fake clock of `testing/synctest`. */
+export function buildGoTests(): Promise<void> {
+  return compile(['test', '-c', '-vet=off'], import.meta.dirname, testBinary)
+}
+
 /** Compiles the Go program of any folder. */
-export async function buildGo(folder: string, output: string): Promise<void> {
+export function buildGo(folder: string, output: string): Promise<void> {
+  return compile(['build'], folder, output)
+}
+
+async function compile(command: readonly string[], folder: string, output: string): Promise<void> {
   // Not optimized: compiling all of client-go takes longer than running the program.
   const flags = ['-gcflags=all=-N -l -dwarf=false', '-ldflags=-s -w']
-  await promisify(execFile)(go, ['build', ...flags, '-o', output, '.'], {
+  await promisify(execFile)(go, [...command, ...flags, '-o', output, '.'], {
     cwd: folder,
     env: {
       PATH: '/usr/bin:/bin',
@@ -50,6 +60,29 @@ export async function unformatted(): Promise<string> {
     import.meta.dirname,
   ])
   return stdout
+}
+
+/** Runs one Go test; fails when it does. */
+export async function runGoTest(
+  name: string,
+  flags: Readonly<Record<string, string>>,
+): Promise<void> {
+  const args = Object.entries(flags).map(([flag, value]) => `-${flag}=${value}`)
+  const child = spawn(testBinary, [`-test.run=^${name}$`, ...args], {
+    // Without modules Go behaves as an old release, whose timers no bubble can fake.
+    env: { GODEBUG: 'asynctimerchan=0' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  let output = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    output += chunk
+  })
+  try {
+    const [code] = await once(child, 'close')
+    if (code !== 0) throw new Error(`${name} ended with ${code}: ${output}`)
+  } finally {
+    child.kill('SIGKILL')
+  }
 }
 
 /** The output of the program, line by line; fails when its exit code is not 0. */
