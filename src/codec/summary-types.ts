@@ -33,17 +33,23 @@ export const eventSummaryType: StructType = new StructType('EventSummary', [
     doc: 'How many of the occurrences are Warnings.',
   },
   {
-    name: 'workloadRule',
-    number: 13,
-    type: 'string',
-    doc: 'Grouped by workload: what decided it for the event seen last: owner, event, name or self.',
+    name: 'before',
+    number: 11,
+    type: 'int64',
+    keepsZero: true,
+    doc: 'With `compare`: the occurrences in the time that it is compared with.',
   },
-  count('before', 11, 'With `compare`: the occurrences in the time that it is compared with.'),
   {
     name: 'estimated',
     number: 12,
     type: 'bool',
     doc: 'Some occurrences are known only to lie between two times, one of them outside of the window.',
+  },
+  {
+    name: 'workloadRule',
+    number: 13,
+    type: 'string',
+    doc: 'Grouped by workload: what decided it for the event seen last: owner, event, name or self.',
   },
 ])
 

@@ -145,6 +145,7 @@ export class OwnersFollower {
     }
     try {
       for await (const change of origin.watch(resource, { namespace, from, signal, onOpen })) {
+        if (isEmpty) this.#responded()
         isEmpty = false
         this.#backoff.reset()
         this.#take(change)

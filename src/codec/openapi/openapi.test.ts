@@ -229,6 +229,37 @@ describe('OpenAPI documents', () => {
     }
   })
 
+  test('summaries have a schema of all their fields', () => {
+    const namesIn = (schemas: JsonObject, kind: string): string[] =>
+      Object.keys(at(schemas, `dev.tidings.v1alpha1.${kind}`, 'properties')).sort()
+    const own = at(openApiV3(tidingsOpenApi, 'v1.37.0'), 'components', 'schemas')
+    for (const schemas of [at(v2, 'definitions'), own]) {
+      assert.deepEqual(namesIn(schemas, 'EventSummary'), [
+        'apiVersion',
+        'before',
+        'estimated',
+        'events',
+        'firstTime',
+        'group',
+        'kind',
+        'lastTime',
+        'metadata',
+        'objects',
+        'occurrences',
+        'ratePerMinute',
+        'sampleNote',
+        'warnings',
+        'workloadRule',
+      ])
+      assert.deepEqual(namesIn(schemas, 'EventHistogramCount'), [
+        'estimated',
+        'events',
+        'name',
+        'occurrences',
+      ])
+    }
+  })
+
   test('operations have unique ids, which generated clients use', () => {
     const ids = operationsOf(v2).map(({ operationId }) => operationId)
     assert.equal(new Set(ids).size, ids.length)

@@ -78,6 +78,11 @@ for (const version of [RECORDED_WITH, OLDEST]) {
       assert.equal(items[0].apiVersion, 'tidings.dev/v1alpha1')
       assert.equal(items[0].kind, 'EventSummary')
       assert.match((await printed('kubectl explain eventsummary.occurrences')).join('\n'), /window/)
+      const explained = (await printed('kubectl explain eventsummary')).join('\n')
+      for (const name of ['before', 'estimated', 'workloadRule']) {
+        assert.match(explained, new RegExp(`^${name}\\s+<\\w+>\\s`, 'm'))
+      }
+      assert.match((await printed('kubectl explain evsum.workloadRule')).join('\n'), /owner, event/)
       const mistaken = await session.run('kubectl get evsum -A --field-selector groupBy=colour')
       assert.match(
         mistaken.output,

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { StructType } from '../../../src/api/schema.ts'
+import { eventHistogramType, eventSummaryType } from '../../../src/codec/summary-types.ts'
 import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import type { Answered, Call, EventApiUnderTest } from '../../support/event-api.ts'
 import { withEventApi } from '../../support/event-api.ts'
@@ -21,6 +23,8 @@ interface Made {
   readonly pod: string
   readonly count: number
   readonly ageMs: number
+  /** Default: the same. */
+  readonly firstAgeMs?: number
 }
 
 const events: readonly Made[] = [
@@ -52,7 +56,7 @@ describe('summaries and histograms', () => {
       reportingController: 'kubelet',
       regarding: { kind: 'Pod', namespace, name: made.pod },
       // Otherwise they could be in two buckets.
-      deprecatedFirstTimestamp: ago(made.ageMs),
+      deprecatedFirstTimestamp: ago(made.firstAgeMs ?? made.ageMs),
       deprecatedLastTimestamp: ago(made.ageMs),
       deprecatedCount: made.count,
     }
@@ -266,6 +270,32 @@ describe('summaries and histograms', () => {
     )
     for (const compare of ['x', '0s', '-5m']) {
       assert.equal((await ask('eventsummaries', { compare })).status, 400, compare)
+    }
+  })
+
+  test('every member of a summary and of a histogram is in its schema', async () => {
+    const seen = new Set<string>()
+    const check = (item: object, type: StructType) => {
+      for (const name of Object.keys(item)) {
+        assert.ok(type.field(name), `${type.name} has no ${name}`)
+        seen.add(name)
+      }
+    }
+    const cluster = 'ranged'
+    const ranged = { cluster, namespace: 'data', reason: 'Failed', pod: 'db-0', count: 10 }
+    await write('ranged', { ...ranged, ageMs: 1_000, firstAgeMs: 3_600_000 })
+    for (const fieldSelector of ['since=2h,compare=1h', 'since=30m']) {
+      const { json } = await ask('eventsummaries', { fieldSelector }, { cluster })
+      assert.equal(json.items.length, 1)
+      for (const item of json.items) check(item, eventSummaryType)
+    }
+    for (const name of ['before', 'estimated', 'workloadRule']) assert.ok(seen.has(name), name)
+    const { json } = await ask('eventhistograms', {}, { cluster })
+    const counts = eventHistogramType.field('counts')?.type
+    assert.ok(typeof counts === 'object' && 'listOf' in counts && counts.listOf !== 'string')
+    for (const bucket of json.items) {
+      check(bucket, eventHistogramType)
+      for (const count of bucket.counts) check(count, counts.listOf)
     }
   })
 

@@ -9,19 +9,16 @@ import { HttpOwners } from '../../../src/mirror/http-owners.ts'
 import { OwnerWatches } from '../../../src/mirror/owner-watches.ts'
 import { fieldsIn } from '../../../src/storage/event-fields.ts'
 import { eventually } from '../../support/eventually.ts'
-import { KubeApiserver, withoutKubeApiserver } from '../../support/kube-apiserver.ts'
+import {
+  KUBE_ADMIN_TOKEN,
+  KubeApiserver,
+  withoutKubeApiserver,
+} from '../../support/kube-apiserver.ts'
+import { describeMirroredOwners } from '../../support/mirrored-owners.ts'
+import { ownedObject } from '../../support/owned-objects.ts'
 
 const TOKEN = 'mirror-token'
 const RBAC = '/apis/rbac.authorization.k8s.io/v1'
-const PATHS = {
-  Pod: '/api/v1/namespaces/shop/pods',
-  ReplicaSet: '/apis/apps/v1/namespaces/shop/replicasets',
-  Job: '/apis/batch/v1/namespaces/shop/jobs',
-} as const
-const template = {
-  metadata: { labels: { app: 'web' } },
-  spec: { restartPolicy: 'Never', containers: [{ name: 'app', image: 'app' }] },
-}
 
 describe('owners at a real API server', { skip: withoutKubeApiserver }, () => {
   let kube: KubeApiserver
@@ -34,24 +31,9 @@ describe('owners at a real API server', { skip: withoutKubeApiserver }, () => {
     await kube?.[Symbol.asyncDispose]()
   })
 
-  const create = (kind: keyof typeof PATHS, name: string, owner?: string) => {
-    const [ownerKind, ownerName] = owner?.split('/') ?? []
-    const reference = {
-      kind: ownerKind,
-      name: ownerName,
-      apiVersion: 'apps/v1',
-      uid: `uid-${name}`,
-    }
-    const ownerReferences = owner === undefined ? [] : [{ ...reference, controller: true }]
-    const specs = {
-      Pod: template.spec,
-      ReplicaSet: {
-        selector: { matchLabels: { app: 'web' } },
-        template: { ...template, spec: { ...template.spec, restartPolicy: 'Always' } },
-      },
-      Job: { template },
-    }
-    return kube.create(PATHS[kind], { metadata: { name, ownerReferences }, spec: specs[kind] })
+  const create = (...object: Parameters<typeof ownedObject>) => {
+    const { path, body } = ownedObject(...object)
+    return kube.create(path, body)
   }
   const start = () => {
     const known = new KnownOwners()
@@ -134,6 +116,21 @@ describe('owners at a real API server', { skip: withoutKubeApiserver }, () => {
     await create('Pod', 'later', 'StatefulSet/db')
     const isFollowed = () => workload('Pod', 'later') === 'StatefulSet/db by owner'
     await eventually('the watch goes on after a restart', isFollowed, 60_000)
-    assert.equal(watches.message, '')
+    // It refuses everything for a moment after its start.
+    await eventually('all are followed again', () => watches.message === '', 15_000)
   })
 })
+
+describeMirroredOwners(
+  'events of a real API server, mirrored with owners',
+  async () => {
+    const kube = await KubeApiserver.start()
+    await kube.create('/api/v1/namespaces', { metadata: { name: 'shop' } })
+    return {
+      kubeconfig: kube.kubeconfig(KUBE_ADMIN_TOKEN),
+      ask: (...request) => kube.ask(...request),
+      [Symbol.asyncDispose]: () => kube[Symbol.asyncDispose](),
+    }
+  },
+  withoutKubeApiserver,
+)
