@@ -35,7 +35,7 @@ export async function takePictures(): Promise<readonly Picture[]> {
       width: 1280,
       height: 760,
     })
-    await opened.page.getByText('Multi-Attach error').waitFor()
+    await opened.page.getByText('Multi-Attach error').first().waitFor()
     await opened.settle()
     // Off the row that is where the button was that signed in.
     await opened.page.mouse.move(0, 0)

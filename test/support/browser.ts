@@ -134,6 +134,19 @@ export class TestPage implements AsyncDisposable {
     assert.deepEqual(problems, [])
   }
 
+  /** Presses a button of the menu "Copy as", and returns what is in the clipboard then. */
+  async copied(name: string): Promise<string> {
+    await this.context.grantPermissions(['clipboard-read', 'clipboard-write'])
+    await this.page.getByRole('button', { name: `Copy as ${name}` }).click()
+    await this.page.locator('.announcement').getByText(`Copied as ${name}.`).waitFor()
+    // The page itself may write to the clipboard, but not read it.
+    const reader = await this.context.newPage()
+    await reader.goto(new URL('/livez', this.page.url()).href)
+    const text = String(await reader.evaluate('navigator.clipboard.readText()'))
+    await reader.close()
+    return text
+  }
+
   /** Writes `.cache/screenshots/<name>.png`. */
   async screenshot(name: string): Promise<void> {
     mkdirSync(screenshots, { recursive: true })

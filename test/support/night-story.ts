@@ -29,6 +29,9 @@ const ROUTINES: readonly [Routine, ...Routine[]] = [
 const NAMESPACES = ['shop', 'shop', 'shop', 'payments', 'batch', 'kube-system'] as const
 const APPS = ['web', 'cart', 'search', 'checkout', 'mailer'] as const
 
+/** Those in generated names. */
+const DIGITS = ['2', '4', '5', '6', '7', '8', '9'] as const
+
 const ROUTINE_EVENTS = 260
 const STORY_MINUTES = 6 * 60
 
@@ -41,16 +44,26 @@ export function nightStory(): readonly PageEvent[] {
 function routineEvent(random: Random): PageEvent {
   const [reason, kind, controller, note] = random.pick(ROUTINES)
   const app = random.pick(APPS)
-  const pod = `${app}-7d9f${random.below(9)}-x${random.below(9)}k${random.below(9)}`
+  const pod = podOf(app, random)
   const node = `node-${1 + random.below(5)}`
   return {
     minutesAgo: random.between(1, STORY_MINUTES),
     reason,
     controller,
     namespace: random.pick(NAMESPACES),
-    object: `${kind}/${kind === 'Pod' ? pod : app}`,
+    object: `${kind}/${nameOf(kind, app, pod)}`,
     note: note.replace('POD', pod).replace('NODE', node),
   }
+}
+
+function nameOf(kind: string, app: string, pod: string): string {
+  if (kind === 'Pod') return pod
+  return kind === 'ReplicaSet' ? pod.slice(0, pod.lastIndexOf('-')) : app
+}
+
+/** Some pods of one ReplicaSet, with names as Kubernetes generates them. */
+function podOf(app: string, random: Random): string {
+  return `${app}-7d9f84c6b5-x${random.pick(DIGITS)}k${random.pick(DIGITS)}q`
 }
 
 /** Warnings that every night has. */
@@ -59,7 +72,7 @@ function troubles(random: Random): readonly PageEvent[] {
     minutesAgo: random.between(30, STORY_MINUTES),
     type: 'Warning',
     reason: 'Unhealthy',
-    object: `Pod/${random.pick(APPS)}-7d9f${random.below(9)}-m2`,
+    object: `Pod/${podOf(random.pick(APPS), random)}`,
     note: 'Readiness probe failed: HTTP probe failed with statuscode: 503',
     count: 1 + random.below(4),
     overMinutes: 1,
@@ -81,7 +94,7 @@ const INCIDENT: readonly PageEvent[] = [
       minutesAgo: 24 - index,
       type: 'Warning',
       reason: 'Unhealthy',
-      object: `Pod/${app}-7d9f4-x2`,
+      object: `Pod/${app}-7d9f84c6b5-x2k4q`,
       count: 9 + 4 * index,
       overMinutes: 6,
       note: 'Readiness probe failed: Get "http://10.0.4.17:8080/ready": dial tcp: connect: connection refused',
@@ -89,15 +102,15 @@ const INCIDENT: readonly PageEvent[] = [
     {
       minutesAgo: 20 - index,
       reason: 'TaintManagerEviction',
-      object: `Pod/${app}-7d9f4-x2`,
+      object: `Pod/${app}-7d9f84c6b5-x2k4q`,
       controller: 'taint-eviction-controller',
-      note: `Marking for deletion Pod shop/${app}-7d9f4-x2`,
+      note: `Marking for deletion Pod shop/${app}-7d9f84c6b5-x2k4q`,
     },
     {
       minutesAgo: 5 - index,
       type: 'Warning',
       reason: 'FailedScheduling',
-      object: `Pod/${app}-7d9f4-k5`,
+      object: `Pod/${app}-7d9f84c6b5-k5n7z`,
       controller: 'default-scheduler',
       count: 22 - 3 * index,
       overMinutes: 13,
@@ -107,15 +120,15 @@ const INCIDENT: readonly PageEvent[] = [
   {
     minutesAgo: 2,
     reason: 'Scheduled',
-    object: 'Pod/cart-7d9f4-k5',
+    object: 'Pod/cart-7d9f84c6b5-k5n7z',
     controller: 'default-scheduler',
-    note: 'Successfully assigned shop/cart-7d9f4-k5 to node-6',
+    note: 'Successfully assigned shop/cart-7d9f84c6b5-k5n7z to node-6',
   },
   {
     minutesAgo: 0.7,
     type: 'Warning',
     reason: 'FailedAttachVolume',
-    object: 'Pod/cart-7d9f4-k5',
+    object: 'Pod/cart-7d9f84c6b5-k5n7z',
     controller: 'attachdetach-controller',
     note: 'Multi-Attach error for volume "cart-data": Volume is already exclusively attached to node node-4 and cannot be attached to another',
   },

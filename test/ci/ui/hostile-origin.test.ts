@@ -74,7 +74,7 @@ test('page: other origins cannot use the API with the credentials of a visitor',
     })
     await using opened = await browser.open(server.base, { certificate })
     // The visitor is signed in, so an attempt that reached the API would have all permissions.
-    await opened.page.getByText('still here').waitFor()
+    await opened.page.getByText('still here').first().waitFor()
     // The browser reports every attempt that is refused.
     opened.allowProblems(/./)
     const { page } = opened

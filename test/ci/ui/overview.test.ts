@@ -45,6 +45,8 @@ describe('page: overview', () => {
       'namespace=shop',
       'kind=Pod',
       'object=checkout-5d8f7c9b4-x2lqz',
+      'workload=Deployment/checkout',
+      'node=node-3',
       'reason=BackOff',
       'type=Warning',
       'controller=kubelet',
@@ -53,8 +55,47 @@ describe('page: overview', () => {
     for (const path of [...filters, filters.join('&')]) {
       await using opened = await open({ path: `?${path}` })
       assert.match((await readout(opened.page)) ?? '', /[1-9]\d* Warnings/, path)
-      await opened.page.getByText('Back-off restarting').first().waitFor()
+      await rowsOf(opened.page).getByText('Back-off restarting').waitFor()
     }
+  })
+
+  test('incidents say what is going on; one filters, is copied, and is left again', async () => {
+    await using opened = await open()
+    const { page } = opened
+    const incidents = page.getByRole('table', { name: 'Incidents' }).getByRole('row')
+    const backOff = incidents.filter({ hasText: 'BackOff' })
+    await backOff.waitFor()
+    const [, ...lines] = await incidents.allTextContents()
+    const types = lines.map((line) => /^(Warning|Normal)/.exec(line)?.[0])
+    assert.deepEqual(new Set(types.slice(0, 4)), new Set(['Warning']))
+    assert.deepEqual(new Set(types.slice(4)), new Set(['Normal']))
+    assert.match(
+      (await backOff.textContent()) ?? '',
+      /shopDeployment\/checkoutBackOff421\d+m4m.*Back-off restarting/,
+    )
+    await backOff.getByRole('link', { name: 'Deployment/checkout' }).press('Enter')
+    await page.waitForURL(/\?namespace=shop&workload=Deployment%2Fcheckout&reason=BackOff&pattern=/)
+    await opened.settle()
+    assert.equal(await rowsOf(page).count(), 1)
+    assert.equal(await incidents.count(), 2)
+    const copied = await opened.copied('kubectl')
+    const pattern = new URL(page.url()).searchParams.get('pattern')
+    const selector = `workload=Deployment/checkout,reason=BackOff,pattern=${pattern},since=`
+    assert.ok(copied.includes(`-n shop --field-selector ${selector}`), copied)
+    await waitForValue(page.getByLabel('Workload', { exact: true }), 'Deployment/checkout')
+    await page.getByRole('button', { name: 'Remove the filter Pattern' }).click()
+    await page.getByRole('button', { name: 'Remove the filter Workload' }).click()
+    await page.waitForURL(/\?namespace=shop&reason=BackOff$/)
+  })
+
+  test('events that were seen again after the range are said to be, not missing', async () => {
+    await using opened = await open()
+    const [from, to] = [20, 10].map((minutes) => new Date(Date.now() - minutes * 60_000))
+    await opened.go(`?reason=BackOff&from=${from?.toISOString()}&to=${to?.toISOString()}`)
+    const { page } = opened
+    await page.getByText('No event was last seen in this range').waitFor()
+    await page.getByRole('row').getByText('≈').waitFor()
+    await opened.assertAccessible()
   })
 
   test('an object leads to its view, also in a new tab', async () => {
@@ -106,6 +147,7 @@ describe('page: overview', () => {
     }
     assert.deepEqual(await suggested('Namespace'), ['batch', 'default', 'shop'])
     assert.ok((await suggested('Reason')).includes('FailedScheduling'))
+    assert.ok((await suggested('Workload')).includes('Deployment/checkout'))
     assert.ok((await suggested('Kind')).includes('Deployment'))
     assert.ok((await suggested('Controller')).includes('default-scheduler'))
   })
@@ -120,6 +162,7 @@ describe('page: overview', () => {
     await text.pressSequentially('failed')
     await waitForValue(text, 'probe failed')
     await page.waitForURL(/text=probe\+failed$/)
+    await opened.settle()
     const asked: string[] = []
     page.on('request', (request) => asked.push(request.url()))
     const namespace = page.getByLabel('Namespace')

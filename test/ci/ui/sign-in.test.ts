@@ -16,7 +16,7 @@ describe('page: sign-in', () => {
     await opened.assertAccessible()
     await opened.screenshot('sign-in')
     await opened.signIn('viewer')
-    await page.getByText('Assigned to node-4').waitFor()
+    await page.getByText('Assigned to node-4').first().waitFor()
     assert.equal(page.url(), `${ui.server.base}/ui/`)
     assert.equal(
       await page.evaluate('JSON.stringify([{ ...sessionStorage }, { ...localStorage }])'),
@@ -127,7 +127,7 @@ describe('page: sign-in', () => {
     await page.getByLabel('Keep it in this tab').check()
     await opened.signIn('viewer')
     await page.reload()
-    await page.getByText('Assigned to node-4').waitFor()
+    await page.getByText('Assigned to node-4').first().waitFor()
     await page.getByRole('button', { name: 'Sign out' }).click()
     await page.getByLabel('Bearer token').waitFor()
     await page.reload()

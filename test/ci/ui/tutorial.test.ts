@@ -62,9 +62,12 @@ async function follow(opened: TestPage, step: string): Promise<void> {
   const seen = /You see “(.+?)”/.exec(step)?.[1]
   try {
     if (clicked !== undefined) {
-      const control = page
+      const place = step.includes(' in the list of events')
+        ? page.getByRole('list', { name: 'Events' })
+        : page.locator('body')
+      const control = place
         .getByRole('link', { name: clicked })
-        .or(page.getByRole('button', { name: clicked }))
+        .or(place.getByRole('button', { name: clicked }))
       await control.first().click({ timeout: 30_000 })
     } else if (step.startsWith('Drag over the last third')) {
       await drag(opened, 2 / 3)

@@ -43,7 +43,7 @@ describe('page: ways in', () => {
   test('a client certificate is enough', async () => {
     const certificate = await authority.issue('viewer')
     await using opened = await browser.open(server.base, { certificate })
-    await opened.page.getByText('Assigned to node-4').waitFor()
+    await opened.page.getByText('Assigned to node-4').first().waitFor()
     await opened.page.getByRole('banner').getByText('viewer', { exact: true }).waitFor()
     assert.equal(await opened.page.getByRole('button', { name: 'Sign out' }).count(), 0)
   })
@@ -52,7 +52,7 @@ describe('page: ways in', () => {
     test(`kubectl proxy is enough, at ${prefix}`, { skip: whyNot() }, async () => {
       await using proxy = await KubectlProxy.start(server, prefix)
       await using opened = await browser.open(`${proxy.base}${prefix.slice(0, -1)}`)
-      await opened.page.getByText('Assigned to node-4').waitFor()
+      await opened.page.getByText('Assigned to node-4').first().waitFor()
     })
   }
 
@@ -80,7 +80,7 @@ describe('page: ways in', () => {
       route.continue({ headers: { ...route.request().headers(), authorization: 'Bearer viewer' } }),
     )
     await page.reload()
-    await page.getByText('Assigned to node-4').waitFor()
+    await page.getByText('Assigned to node-4').first().waitFor()
     await page.unroute(/\/apis?\//)
     await page.getByRole('button', { name: 'Refresh' }).click()
     await page.getByRole('heading', { name: 'Your session has ended' }).waitFor()
@@ -111,7 +111,7 @@ describe('page: ways in', () => {
     await page.getByRole('button', { name: 'Try again' }).click()
     // Later requests succeed.
     await page.unroute('**/selfsubjectreviews*')
-    await page.getByText('Assigned to node-4').waitFor()
+    await page.getByText('Assigned to node-4').first().waitFor()
   })
 })
 

@@ -75,11 +75,11 @@ describe('page: clusters', () => {
     const link = page.getByRole('link', { name: 'prod-eu' })
     assert.equal(await link.getAttribute('href'), '?cluster=prod-eu')
     await link.click()
-    await page.getByText('In Europe').waitFor()
+    await page.getByText('In Europe').first().waitFor()
     await page.goBack()
     await page.getByRole('link', { name: 'all clusters' }).click()
-    await page.getByText('In Europe').waitFor()
-    await page.getByText('Here', { exact: true }).waitFor()
+    await page.getByText('In Europe').first().waitFor()
+    await page.getByText('Here', { exact: true }).first().waitFor()
   })
 
   test('dark, and on a small screen', async () => {

@@ -59,21 +59,7 @@ describe('page: copied commands', () => {
 
   async function open(parameters: Readonly<Record<string, string>>): Promise<TestPage> {
     const path = `?${new URLSearchParams(parameters)}`
-    const opened = await browser.open(server.base, { path, token: 'viewer' })
-    await opened.context.grantPermissions(['clipboard-read', 'clipboard-write'])
-    return opened
-  }
-
-  async function copied(opened: TestPage, name: string): Promise<string> {
-    const { page } = opened
-    await page.getByRole('button', { name: `Copy as ${name}` }).click()
-    await page.locator('.announcement').getByText(`Copied as ${name}.`).waitFor()
-    // The page itself may write to the clipboard, but not read it.
-    const reader = await opened.context.newPage()
-    await reader.goto(`${server.base}/livez`)
-    const text = String(await reader.evaluate('navigator.clipboard.readText()'))
-    await reader.close()
-    return text
+    return await browser.open(server.base, { path, token: 'viewer' })
   }
 
   /** Runs the command as if it was pasted: by sh, in a folder with the CA, with a token in the environment. */
@@ -99,12 +85,12 @@ describe('page: copied commands', () => {
 
   test('print the events of an object', async (t) => {
     await using opened = await open({ view: 'object', about: 'Pod/shop/web-0' })
-    const curl = await copied(opened, 'curl')
+    const curl = await opened.copied('curl')
     assert.ok(!curl.includes('viewer'))
     assert.deepEqual(reasonsOf(await shell(curl)), ['Elsewhere', 'Plain'])
-    const markdown = await copied(opened, 'Markdown')
+    const markdown = await opened.copied('Markdown')
     assert.match(markdown, /\| `Plain` \| `Pod\/shop\/web-0` \| 1 \| `A note` \| `kubelet` \|/)
-    const command = await copied(opened, 'kubectl')
+    const command = await opened.copied('kubectl')
     opened.assertNoProblems()
     if (kubectl === undefined) return t.skip('no kubectl')
     const printed = await shell(command)
@@ -117,10 +103,10 @@ describe('page: copied commands', () => {
     test(`print the events of an object whatever its name is: ${JSON.stringify(name)}`, async (t) => {
       const about = `Pod/shop/${name}`
       await using opened = await open({ view: 'object', about })
-      assert.deepEqual(reasonsOf(await shell(await copied(opened, 'curl'))), [`Hostile${index}`])
-      const lines = (await copied(opened, 'Markdown')).trimEnd().split('\n')
+      assert.deepEqual(reasonsOf(await shell(await opened.copied('curl'))), [`Hostile${index}`])
+      const lines = (await opened.copied('Markdown')).trimEnd().split('\n')
       assert.deepEqual([lines.length, lines.at(-1)?.split('|').length], [5, 10])
-      const command = await copied(opened, 'kubectl')
+      const command = await opened.copied('kubectl')
       opened.assertNoProblems()
       if (kubectl === undefined) return t.skip('no kubectl')
       const printed = await shell(command)
@@ -130,8 +116,8 @@ describe('page: copied commands', () => {
     test(`print the events of lanes whatever the filter is: ${JSON.stringify(name)}`, async (t) => {
       await using opened = await open({ view: 'lanes', namespace: 'shop', text: name })
       await opened.page.getByText('1 event of 1 object').waitFor()
-      assert.deepEqual(reasonsOf(await shell(await copied(opened, 'curl'))), [`Hostile${index}`])
-      const command = await copied(opened, 'kubectl')
+      assert.deepEqual(reasonsOf(await shell(await opened.copied('curl'))), [`Hostile${index}`])
+      const command = await opened.copied('kubectl')
       opened.assertNoProblems()
       if (kubectl === undefined) return t.skip('no kubectl')
       assert.deepEqual((await shell(command)).match(/Hostile\d/g), [`Hostile${index}`])
@@ -155,11 +141,10 @@ describe('page: copied commands', () => {
     const parameters = { view: 'object', about: 'Pod/shop/web-0', cluster: 'eu' }
     const path = `?${new URLSearchParams(parameters)}`
     await using opened = await browser.open(server.base, { path, token: 'root' })
-    await opened.context.grantPermissions(['clipboard-read', 'clipboard-write'])
     await opened.page.getByText('Abroad').waitFor()
     const asRoot = (command: string): string => command.replaceAll('$TOKEN', 'root')
-    assert.deepEqual(reasonsOf(await shell(asRoot(await copied(opened, 'curl')))), ['Abroad'])
-    const command = await copied(opened, 'kubectl')
+    assert.deepEqual(reasonsOf(await shell(asRoot(await opened.copied('curl')))), ['Abroad'])
+    const command = await opened.copied('kubectl')
     opened.assertNoProblems()
     if (kubectl === undefined) return t.skip('no kubectl')
     assert.match(await shell(command.replace('get events', '--token=root get events')), /Abroad/)

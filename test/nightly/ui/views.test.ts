@@ -12,7 +12,7 @@ import { withPage } from '../../support/page-server.ts'
 const VIEWS = {
   overview: '?range=6h',
   lanes: '?view=lanes&range=6h',
-  object: '?view=object&about=Pod/shop/cart-7d9f4-k5',
+  object: '?view=object&about=Pod/shop/cart-7d9f84c6b5-k5n7z',
   live: '?view=tail',
   sources: '?view=sources&range=6h',
   clusters: '?view=clusters',
@@ -138,7 +138,7 @@ describe('page: views', () => {
   // The last one: etcd stays down.
   test('etcd down', async () => {
     const opened = await Promise.all(SCREENS.map((screen) => open(screen)))
-    for (const one of opened) await one.page.getByText('Multi-Attach error').waitFor()
+    for (const one of opened) await one.page.getByText('Multi-Attach error').first().waitFor()
     await ui.server.etcd.member(0).kill()
     for (const one of opened) {
       one.allowProblems(/status of 50\d/)
@@ -147,7 +147,7 @@ describe('page: views', () => {
     for (const [index, one] of opened.entries()) {
       await one.page.getByText('etcd does not respond: this is what').waitFor({ timeout: 40_000 })
       await look(one, `etcd-down-${SCREENS[index]?.theme}-${SCREENS[index]?.width}`)
-      await one.page.getByText('Multi-Attach error').waitFor()
+      await one.page.getByText('Multi-Attach error').first().waitFor()
       one.assertNoProblems()
     }
   })

@@ -70,6 +70,8 @@ export interface SourceGroup {
   /** Keyed by the fields of `groupBy`. */
   readonly values: Readonly<Record<string, string>>
   readonly occurrences: number
+  /** Whether some occurrences may have been outside of the span, or others within it. */
+  readonly isEstimated: boolean
   /** Number of occurrences of type Warning. */
   readonly warnings: number
   readonly events: number
@@ -79,16 +81,20 @@ export interface SourceGroup {
    * unknown.
    */
   readonly ratePerMinute: number | undefined
+  readonly firstMs: number | undefined
   readonly lastMs: number | undefined
+  /** Of the event that was seen last. */
   readonly note: string
 }
 
 export interface SummaryOptions {
   readonly filters: Filters
   /** Undefined for all events; without filters, that includes writers that have no event left. */
-  readonly span?: Span | undefined
+  readonly span?: Partial<Span> | undefined
+  /** Fields, separated by commas. */
   readonly groupBy: string
-  readonly order: 'count' | 'rate'
+  /** `newest` puts groups with Warnings first, then those that began last. */
+  readonly order: 'count' | 'newest' | 'rate'
   readonly limit: number
   readonly signal?: AbortSignal | undefined
 }
@@ -98,20 +104,19 @@ interface SummaryList {
     | readonly {
         readonly group?: Readonly<Record<string, string>>
         readonly occurrences?: number
+        readonly estimated?: boolean
         readonly warnings?: number
         readonly events?: number
         readonly objects?: number
         readonly ratePerMinute?: number
+        readonly firstTime?: string
         readonly lastTime?: string
         readonly sampleNote?: string
       }[]
     | null
 }
 
-/**
- * Returns the groups with the most occurrences or, if `order` is rate, with the highest current
- * write rate.
- */
+/** Returns the first groups in the given order. */
 export async function summary(
   client: ApiClient,
   { filters, span, groupBy, order, limit, signal }: SummaryOptions,
@@ -128,7 +133,9 @@ export async function summary(
   const groups = (result.items ?? []).map(
     ({ group = {}, occurrences = 0, warnings = 0, events = 0, objects = 0, ...rest }) => ({
       ...{ values: group, occurrences, warnings, events, objects },
+      isEstimated: rest.estimated === true,
       ratePerMinute: rest.ratePerMinute,
+      firstMs: timeOf(rest.firstTime),
       lastMs: timeOf(rest.lastTime),
       note: rest.sampleNote ?? '',
     }),

@@ -15,6 +15,7 @@ test('round-trips a query through its URL', () => {
     { ...plain, view: 'object' },
     { ...plain, view: 'lanes', sort: 'warnings' },
     { ...plain, view: 'sources', order: 'rate' },
+    { ...plain, workload: 'Deployment/web', node: 'node-1', pattern: '9c0a41d7' },
     { ...plain, range: { fromMs: 1_000, toMs: 2_500 }, type: 'Warning' },
   ]
   for (const query of queries) assert.deepEqual(readQuery(writeQuery(query)), query)
@@ -39,6 +40,14 @@ test('filters by several values and by the beginning of a value', () => {
       if (value === '') return
       assert.equal(selector(exactFilter(value)), `reason=${escaped(value)}`)
     }),
+  )
+})
+
+test('filters by workload, node and pattern', () => {
+  const incident = { workload: 'Deployment/web|Job/a*', reason: 'BackOff', pattern: '9c0a41d7' }
+  assert.equal(
+    fieldSelector({ ...NO_FILTERS, ...incident, node: 'node-1' }),
+    'workload=Deployment/web|Job/a*,node=node-1,reason=BackOff,pattern=9c0a41d7',
   )
 })
 

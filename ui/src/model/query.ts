@@ -12,7 +12,12 @@ export interface Filters {
   /** Kind of the object that an event is about. */
   readonly kind: string
   readonly object: string
+  /** `Deployment/web`: finds the events of its pods as well. */
+  readonly workload: string
+  readonly node: string
   readonly reason: string
+  /** The id that notes with the same wording have in common. */
+  readonly pattern: string
   readonly type: string
   readonly controller: string
   /** Substring of the note or the reason. */
@@ -42,7 +47,10 @@ export const FILTERS: readonly FilterName[] = [
   'namespace',
   'kind',
   'object',
+  'workload',
+  'node',
   'reason',
+  'pattern',
   'type',
   'controller',
   'text',
@@ -58,7 +66,10 @@ export const NO_FILTERS: Filters = {
   namespace: '',
   kind: '',
   object: '',
+  workload: '',
+  node: '',
   reason: '',
+  pattern: '',
   type: '',
   controller: '',
   text: '',

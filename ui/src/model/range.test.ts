@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import {
   boundedSpan,
   inputTime,
+  listedSpan,
   readInputTime,
   readRange,
   type Span,
@@ -77,4 +78,10 @@ test('labels an axis in days, minutes or seconds', () => {
   assert.equal(axisTime(ms, 48 * hourMs), '11-16')
   assert.equal(axisTime(ms + 90_000, 48 * hourMs), '00:01')
   assert.equal(axisTime(ms + 90_000, 60_000), '00:01:30')
+})
+
+test('lists what is reported after a range that ends now, but nothing after a fixed one', () => {
+  assert.deepEqual(listedSpan({ last: '15m' }, 900_000), { fromMs: 0 })
+  const fixed = { fromMs: 1_000, toMs: 2_000 }
+  assert.deepEqual(listedSpan(fixed, 900_000), fixed)
 })

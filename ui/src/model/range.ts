@@ -30,6 +30,15 @@ export function spanOf(range: TimeRange, nowMs: number): Span {
   return 'last' in range ? { fromMs: nowMs - PRESET_MS[range.last], toMs: nowMs } : range
 }
 
+/**
+ * The span of a list. A range that ends now has no end: events reported while the page loads belong
+ * to it.
+ */
+export function listedSpan(range: TimeRange, nowMs: number): Partial<Span> {
+  const { fromMs, toMs } = spanOf(range, nowMs)
+  return 'last' in range ? { fromMs } : { fromMs, toMs }
+}
+
 /** Shorter spans have nothing to show. */
 const SPAN_MS_MIN = secondMs
 /** Exceeds every retention. */

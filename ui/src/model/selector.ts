@@ -5,7 +5,10 @@ import type { Span } from './range.ts'
 const LABELS = [
   ['kind', 'involvedObject.kind'],
   ['object', 'involvedObject.name'],
+  ['workload', 'workload'],
+  ['node', 'node'],
   ['reason', 'reason'],
+  ['pattern', 'pattern'],
   ['type', 'type'],
   ['controller', 'controller'],
   ['text', 'text'],

@@ -29,8 +29,7 @@ export function leadsTo(
   values: Readonly<Record<string, string>>,
 ): Partial<Query> | undefined {
   const value = values[field] ?? ''
-  // The server has shortened a long value.
-  if (value === '' || value === OTHERS || value.includes('… ')) return undefined
+  if (!isSelectable(value)) return undefined
   switch (field) {
     case 'controller':
       return { view: 'overview', controller: exactFilter(value) }
@@ -45,6 +44,11 @@ export function leadsTo(
     case 'user':
       return undefined
   }
+}
+
+/** Whether a filter can select the value: the server has not shortened it. */
+export function isSelectable(value: string): boolean {
+  return value !== '' && value !== OTHERS && !value.includes('… ')
 }
 
 /** Formats a value. */

@@ -12,23 +12,31 @@ import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
 import { DataNotes } from '../parts/server/data-notes.tsx'
 import { HorizonNote } from '../parts/server/horizon-note.tsx'
 import { Histogram } from './histogram.tsx'
+import { IncidentTable } from './incident-table.tsx'
 import { OlderButton } from './older-button.tsx'
 import { useBars } from './use-bars.ts'
+import { useIncidents } from './use-incidents.ts'
 import { type NewestEvents, useNewestEvents } from './use-newest-events.ts'
 import { useZoom } from './use-zoom.ts'
 
-/** Shows when something happened, and what. */
+/** Shows what is going on, when it began, and each event. */
 export function OverviewView(): JSX.Element {
   const { query, refresh, nowMs, announce } = usePage()
   const bars = useBars()
   const events = useNewestEvents()
+  // Last, since the server computes one answer per user at a time.
+  const incidents = useIncidents()
   const { zoomIn, zoomOut } = useZoom()
   const { rows, isLoading } = events
   // A user who may read events is not necessarily allowed to count them.
   const isUncounted = bars.error?.code === 403
-  // List errors are shown once; a histogram error is shown separately.
-  const error = events.error ?? (isUncounted ? undefined : bars.error)
-  const isBusy = isLoading || bars.isLoading
+  const isUnsummarized = incidents.error?.code === 403
+  // One error is enough: the others mostly have the same cause.
+  const error =
+    events.error ??
+    (isUncounted ? undefined : bars.error) ??
+    (isUnsummarized ? undefined : incidents.error)
+  const isBusy = isLoading || bars.isLoading || incidents.isLoading
   useEffect(() => {
     if (rows !== undefined && !isLoading) announce(listedText(rows.length))
   }, [isLoading, nowMs])
@@ -38,7 +46,7 @@ export function OverviewView(): JSX.Element {
     <>
       <h1 class="hidden">Overview</h1>
       {error !== undefined && <ErrorPanel error={error} onRetry={refresh} isBusy={isBusy} />}
-      <DataNotes bases={[events.basis, bars.basis]} isBusy={isBusy} />
+      <DataNotes bases={[events.basis, bars.basis, incidents.data?.basis]} isBusy={isBusy} />
       {!isRefused && (
         <>
           {events.error !== undefined && rows !== undefined && rows.length > 0 && (
@@ -58,6 +66,14 @@ export function OverviewView(): JSX.Element {
               onZoomOut={zoomOut}
             />
           )}
+          {isUnsummarized ? (
+            <p class="muted">
+              There are no incidents: you may read these events, but not their summaries (the
+              resource eventsummaries of tidings.dev).
+            </p>
+          ) : (
+            <IncidentTable incidents={incidents} />
+          )}
           <HorizonNote span={spanOf(query.range, nowMs)} />
           {rows !== undefined && rows.length > 0 && (
             <FilterCopyMenu
@@ -66,7 +82,11 @@ export function OverviewView(): JSX.Element {
               hasMore={events.hasOlder}
             />
           )}
-          <Events events={events} hasFailed={error !== undefined} />
+          <Events
+            events={events}
+            hasFailed={error !== undefined}
+            isOngoing={(incidents.data?.groups.length ?? 0) > 0}
+          />
         </>
       )}
     </>
@@ -81,9 +101,11 @@ interface EventsProps {
   readonly events: NewestEvents
   /** True if an error is shown, which "no events" would contradict. */
   readonly hasFailed: boolean
+  /** True if something happened in the range, whenever it was last seen. */
+  readonly isOngoing: boolean
 }
 
-function Events({ events, hasFailed }: EventsProps): JSX.Element | null {
+function Events({ events, hasFailed, isOngoing }: EventsProps): JSX.Element | null {
   const { rows, isLoading, error, isFurther } = events
   const [isAnyOpen, setIsAnyOpen] = useState(false)
   // A refresh would move the rows that the user is reading.
@@ -97,12 +119,24 @@ function Events({ events, hasFailed }: EventsProps): JSX.Element | null {
     )
     return error === undefined ? waiting : null
   }
-  if (rows.length === 0) return hasFailed ? null : <NoEvents />
+  if (rows.length === 0) {
+    if (hasFailed) return null
+    return isOngoing ? <OnlyLaterEvents /> : <NoEvents />
+  }
   return (
     <>
       <EventList rows={rows} label="Events" isBusy={isLoading} onOpen={setIsAnyOpen} />
       <OlderButton events={events} />
     </>
+  )
+}
+
+function OnlyLaterEvents(): JSX.Element {
+  return (
+    <EmptyPanel title="No event was last seen in this range">
+      Those of the incidents above were seen again after it: choose a range that ends now to list
+      them.
+    </EmptyPanel>
   )
 }
 

@@ -10,7 +10,7 @@ import { type ApiClient, isAborted } from '../api/client.ts'
 import { type EventPage, type EventQuery, type ListOptions, listEvents } from '../api/events.ts'
 import { type EventRow, isMuch } from '../model/event-row.ts'
 import { questionOf } from '../model/query.ts'
-import { spanOf } from '../model/range.ts'
+import { listedSpan } from '../model/range.ts'
 import { usePage } from '../parts/page.ts'
 import { type Loaded, useLoad } from '../parts/use-load.ts'
 
@@ -52,9 +52,7 @@ export function useNewestEvents(): NewestEvents {
   const { client, query, nowMs } = usePage()
   const { data, error, isLoading } = useLoad<FirstPage>(
     async (signal) => {
-      // Events reported while the page loads belong to a range that ends now.
-      const { fromMs, toMs } = spanOf(query.range, nowMs)
-      const span = 'last' in query.range ? { fromMs } : { fromMs, toMs }
+      const span = listedSpan(query.range, nowMs)
       const asked: EventQuery = { filters: query, order: 'newest', span }
       return { ...(await listEvents(client, { ...asked, limit: FIRST_ROWS, signal })), asked }
     },

@@ -45,8 +45,12 @@ export function FilterBar(): JSX.Element {
         <FilterInput filter="namespace" label="Namespace" suggestions={suggestions} />
         <FilterInput filter="kind" label="Kind" suggestions={suggestions} />
         <FilterInput filter="object" label="Object name" />
+        <FilterInput filter="workload" label="Workload" suggestions={suggestions} />
+        <FilterInput filter="node" label="Node" />
         <FilterInput filter="reason" label="Reason" suggestions={suggestions} />
         <FilterInput filter="controller" label="Controller" suggestions={suggestions} />
+        {/* Nobody types an id: it comes from an incident or a link. */}
+        {query.pattern !== '' && <FilterInput filter="pattern" label="Pattern" />}
         <FilterInput
           filter="text"
           label="Text"

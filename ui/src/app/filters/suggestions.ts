@@ -56,6 +56,7 @@ export class Suggestions {
       case 'namespace':
         return listNamespaces(this.#client, query.cluster, signal)
       case 'kind':
+      case 'workload':
       case 'reason':
       case 'controller': {
         const { cluster, namespace } = query
@@ -67,8 +68,9 @@ export class Suggestions {
           limit: VALUES_MAX,
           signal,
         })
-        const found = groups.map(({ values }) => values[filter] ?? '')
-        return found.filter((value) => value !== '').map(exactFilter)
+        // Two namespaces may have workloads of the same name.
+        const found = new Set(groups.map(({ values }) => values[filter] ?? ''))
+        return [...found].filter((value) => value !== '').map(exactFilter)
       }
       default:
         return []
