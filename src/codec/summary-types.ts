@@ -14,7 +14,7 @@ export const eventSummaryType: StructType = new StructType('EventSummary', [
     type: 'stringMap',
     doc: 'What the events of the group have in common, by the fields of `groupBy`.',
   },
-  count('occurrences', 3, 'How many times the events were observed, in the window or bucket.'),
+  count('occurrences', 3, 'How many times the events were observed within the window.'),
   count('events', 4, 'Number of events.'),
   count('objects', 5, 'Number of different objects that the events are about.'),
   count(
@@ -61,7 +61,7 @@ const bucketCountType: StructType = new StructType('EventHistogramCount', [
     whenUnset: '""',
     doc: 'The value of the field in `by`, or `_other`.',
   },
-  count('occurrences', 2, 'How many times the events were observed, in the window or bucket.'),
+  count('occurrences', 2, 'How many times the events were observed in the bucket.'),
   count('events', 3, 'Number of events that were observed in the bucket.'),
   {
     name: 'estimated',

@@ -5,7 +5,7 @@
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { ownText } from '../lib/text/own-text.ts'
 import type { EventFields, ObjectReference } from '../storage/event-fields.ts'
-import { COMBINED_PREFIX } from './combined-prefix.ts'
+import { COMBINED_PREFIX } from './pattern.ts'
 import {
   type NamedObject,
   ownerByName,
@@ -17,7 +17,9 @@ import {
 const BYTES_MAX = 16 * 1024 * 1024
 /** What an entry takes in addition to its texts. */
 const ENTRY_BYTES = 200
-/** Pod, ReplicaSet, Deployment, and what may own that. */
+/** Those of Jobs that come and go must not displace those of pods that stay. */
+const FORMER_PART = 1 / 8
+/** A pod, its ReplicaSet or Job, and the owner of that. */
 const LINKS_MAX = 3
 
 type NamespacedObject = Pick<ObjectReference, 'kind' | 'namespace' | 'name'>
@@ -32,20 +34,23 @@ interface Link {
 
 export class KnownOwners {
   readonly #links: BoundedMap<Link>
+  /** Owners of objects that were deleted, for events that arrive late. */
+  readonly #former: BoundedMap<Link>
 
   constructor(bytesMax: number = BYTES_MAX) {
-    this.#links = new BoundedMap(bytesMax, sizeOf)
+    this.#links = new BoundedMap(bytesMax * (1 - FORMER_PART), sizeOf)
+    this.#former = new BoundedMap(bytesMax * FORMER_PART, sizeOf)
   }
 
   get size(): number {
-    return this.#links.size
+    return this.#links.size + this.#former.size
   }
 
   get bytes(): number {
-    return this.#links.bytes
+    return this.#links.bytes + this.#former.bytes
   }
 
-  /** How many objects were forgotten because there were too many. */
+  /** How many objects that may exist were forgotten because there were too many. */
   get evicted(): number {
     return this.#links.evicted
   }
@@ -94,7 +99,8 @@ export class KnownOwners {
     const place = keyOf(namespace, object.kind, object.name)
     const known = this.#links.get(cluster, place)
     if (known === undefined) return
-    this.#links.set(cluster, ownText(place), { ...known, isCertain: false })
+    this.#links.delete(cluster, place)
+    this.#former.set(cluster, ownText(place), { ...known, isCertain: false })
   }
 
   /** The workload of the object that an event is about. */
@@ -121,7 +127,7 @@ export class KnownOwners {
   ): { readonly owner: NamedObject | undefined; readonly rule: WorkloadRule } | undefined {
     const { kind, name } = object
     if (kind !== 'Pod' && kind !== 'ReplicaSet' && kind !== 'Job') return undefined
-    const known = this.#links.get(cluster, keyOf(namespace, kind, name))
+    const known = this.#get(cluster, keyOf(namespace, kind, name))
     if (known !== undefined) return known
     const owner = ownerByName(object)
     if (owner === undefined) return undefined
@@ -133,9 +139,13 @@ export class KnownOwners {
     const { kind, name } = owner
     if (kind !== 'DaemonSet') return owner
     const other = OTHER_KINDS.find(
-      (candidate) => this.#links.get(cluster, keyOf(namespace, candidate, name)) !== undefined,
+      (candidate) => this.#get(cluster, keyOf(namespace, candidate, name)) !== undefined,
     )
     return other === undefined ? owner : { kind: other, name }
+  }
+
+  #get(cluster: string, place: string): Link | undefined {
+    return this.#links.get(cluster, place) ?? this.#former.get(cluster, place)
   }
 }
 

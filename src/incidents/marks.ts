@@ -5,7 +5,7 @@ import type { Marks, StoredEvent } from '../storage/storage.ts'
 import { decodeTrailer } from '../storage/trailer.ts'
 import type { KnownOwners } from './known-owners.ts'
 import { type NodeFields, nodeOf } from './node.ts'
-import { type Workload, workloadByName } from './workload.ts'
+import { type NamedObject, type Workload, workloadByName } from './workload.ts'
 
 type Marked = Pick<StoredEvent, 'fields' | 'trailer'>
 
@@ -33,17 +33,21 @@ export function marksOf(cluster: string, event: Event, { owners, nodeOfPod }: Kn
   const fields = nodeFieldsOf(event)
   const { regarding } = fields
   if (regarding.namespace !== event.metadata.namespace) return NOTHING
-  const { kind, name, rule } = owners.resolve(cluster, fields)
-  const byName = workloadByName(regarding)
-  const isTold = kind !== byName.kind || name !== byName.name
+  const workload = workloadMark(owners.resolve(cluster, fields), regarding)
   const isUnplaced = regarding.kind === 'Pod' && nodeOf(fields) === ''
   const node = isUnplaced ? nodeOfPod(cluster, regarding) : ''
-  if (!isTold && node === '') return NOTHING
-  return {
-    // If an event proves that a name means something else, that event told it.
-    ...(isTold && { workload: { kind, name, rule: rule === 'owner' ? rule : 'event' } }),
-    ...(node !== '' && { node }),
+  if (workload === undefined && node === '') return NOTHING
+  return { workload, ...(node !== '' && { node }) }
+}
+
+/** Nothing is stored where names say the same. */
+function workloadMark({ kind, name, rule }: Workload, regarding: NamedObject): Marks['workload'] {
+  const byName = workloadByName(regarding)
+  if (kind === byName.kind && name === byName.name) {
+    return rule === 'owner' || rule === 'event' ? 'by-name' : undefined
   }
+  // If an event proves that a name means something else, that event told it.
+  return { kind, name, rule: rule === 'owner' ? rule : 'event' }
 }
 
 const NOTHING: Marks = {}

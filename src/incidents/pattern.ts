@@ -9,7 +9,8 @@
  * hexadecimal letters. A text in quotes becomes `*` too. The mark that recorders put in front of the
  * note of several similar events is left out.
  */
-import { COMBINED_PREFIX } from './combined-prefix.ts'
+/** What the recorder of core/v1 puts in front of the newest note when it combines similar events. */
+export const COMBINED_PREFIX = '(combined from similar events): '
 
 /** Longer notes are cut, so that no note takes longer than a few microseconds. */
 const NOTE_LENGTH_MAX = 4096

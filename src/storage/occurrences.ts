@@ -67,7 +67,8 @@ export function firstOccurrences({
 
 /**
  * The occurrences after a write that left the event with these fields. Undefined when nothing is
- * known but what the fields say: the count was lowered, so the event is another one.
+ * known but what the fields say: the count was lowered, so the event is another one. None is later
+ * than the last time of the event: if the clock of the reporter was set back, they are moved there.
  */
 export function occurrencesAfter(
   known: Occurrences,
@@ -76,15 +77,20 @@ export function occurrencesAfter(
 ): Occurrences | undefined {
   const raised = after.occurrences - before.occurrences
   if (raised < 0) return undefined
-  if (raised === 0) return known
-  const lastKnownMs = known.spans.at(-1)?.lastMs ?? after.lastSeenMs
-  const lastMs = Math.max(after.lastSeenMs, lastKnownMs)
+  const { lastSeenMs: lastMs } = after
+  const kept = known.spans.map((span) => (span.lastMs <= lastMs ? span : movedBack(span, lastMs)))
+  if (raised === 0) return { ...known, spans: kept }
+  const lastKnownMs = kept.at(-1)?.lastMs ?? lastMs
   const added: Span =
     raised === 1
       ? { firstMs: lastMs, lastMs, count: 1 }
       : { firstMs: lastKnownMs, lastMs, count: raised, isOpen: true }
-  const spans = [...known.spans, added]
+  const spans = [...kept, added]
   return { ...known, spans: spans.length > SPANS_MAX ? merged(spans) : spans }
+}
+
+function movedBack(span: Span, lastMs: number): Span {
+  return { ...span, firstMs: Math.min(span.firstMs, lastMs), lastMs }
 }
 
 /** Merges the oldest two neighbours that lie in the same period. */

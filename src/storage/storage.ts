@@ -5,7 +5,7 @@ import type { Traced } from '../lib/tracing/span.ts'
 import type { EventFields } from './event-fields.ts'
 import type { Requires } from './requires.ts'
 import type { Version } from './resource-version.ts'
-import type { Trailer } from './trailer.ts'
+import type { WorkloadMark } from './trailer.ts'
 
 export interface EventKey {
   /** The cluster that the event belongs to, a DNS label. */
@@ -243,7 +243,11 @@ export interface NewState extends Marks {
 }
 
 /** What other events or owner references told about an event. */
-export type Marks = Pick<Trailer, 'workload' | 'node'>
+export interface Marks {
+  /** `by-name`: what names say. Undefined: nothing new is known. */
+  readonly workload?: WorkloadMark | 'by-name' | undefined
+  readonly node?: string | undefined
+}
 
 /** Finds what is known about an event of this cluster that is about to be stored. */
 export type MarksOf = (cluster: string, event: Event) => Marks

@@ -21,6 +21,7 @@ import {
   NO_TRAILER,
   readBlanks,
   trailerStart,
+  type WorkloadMark,
   writeBlanks,
 } from './trailer.ts'
 
@@ -151,11 +152,12 @@ export function trailerAfter(
   current: StoredEvent | undefined,
   { body, event, workload, node }: NewState,
 ): Buffer {
-  const isMarked = workload !== undefined || node !== undefined
+  const mark = workload === 'by-name' ? undefined : workload
+  const isMarked = mark !== undefined || node !== undefined
   if (current === undefined && !isMarked) return NO_TRAILER
   const fields = event === undefined ? fieldsOf({ key, body }) : fieldsIn(event)
   if (current === undefined || current.fields.uid !== fields.uid) {
-    return encodeTrailer({ workload, node }, fields)
+    return encodeTrailer({ workload: mark, node }, fields)
   }
   const before = current.fields
   const known = decodeTrailer(current.trailer, before)
@@ -164,11 +166,19 @@ export function trailerAfter(
   return encodeTrailer(
     {
       occurrences: occurrences && occurrencesAfter(occurrences, before, fields),
-      workload: workload ?? known.workload,
+      workload: workload === 'by-name' ? undefined : strongest(mark, known.workload),
       node: node ?? known.node,
     },
     fields,
   )
+}
+
+/** What an owner reference told is not replaced by what a note says, for as long as the event lives. */
+function strongest(
+  told: WorkloadMark | undefined,
+  known: WorkloadMark | undefined,
+): WorkloadMark | undefined {
+  return known?.rule === 'owner' && told?.rule !== 'owner' ? known : (told ?? known)
 }
 
 /** Whether the value has our header, which contains the write time. */

@@ -31,7 +31,7 @@ const one = 0x09
 const SECOND_MS = 1_000
 /** The first number of every trailer. A reader ignores trailers of other forms. */
 const FORM = 1
-/** Longer names are left out: each character takes eight bytes in etcd. */
+/** Longer names are left out unless the name of the object begins so: a character takes eight bytes. */
 const NAME_LENGTH_MAX = 63
 /** Spans that are read: more than are ever written. */
 const SPANS_READ_MAX = 64
@@ -57,7 +57,8 @@ export interface TrailerFields extends SeenFields {
 export function encodeTrailer(trailer: Trailer, fields: TrailerFields): Buffer {
   const { occurrences, workload, node = '' } = trailer
   const spans = occurrences?.spans ?? []
-  const mark = workload !== undefined && isStorable(workload) ? workload : undefined
+  const mark =
+    workload !== undefined && isStorable(workload, fields.regarding.name) ? workload : undefined
   const place = node.length <= NAME_LENGTH_MAX ? node : ''
   if (spans.length === 0 && mark === undefined && place === '') return NO_TRAILER
   const bits = new BitWriter()
@@ -70,8 +71,9 @@ export function encodeTrailer(trailer: Trailer, fields: TrailerFields): Buffer {
   return bits.bytes()
 }
 
-function isStorable({ kind, name }: WorkloadMark): boolean {
-  return kind.length <= NAME_LENGTH_MAX && name.length <= NAME_LENGTH_MAX
+function isStorable({ kind, name }: WorkloadMark, regarded: string): boolean {
+  const isShort = name.length <= NAME_LENGTH_MAX || regarded.startsWith(name)
+  return kind.length <= NAME_LENGTH_MAX && isShort
 }
 
 /**
@@ -80,11 +82,10 @@ function isStorable({ kind, name }: WorkloadMark): boolean {
  */
 function writeSpans(bits: BitWriter, spans: readonly Span[], lastSeenMs: number): void {
   let after = secondsOf(lastSeenMs)
-  for (const [index, span] of spans.toReversed().entries()) {
+  for (const span of spans.toReversed()) {
     const first = secondsOf(span.firstMs)
     const last = secondsOf(span.lastMs)
-    // Only the newest may be later than what follows it, which is the time in the event.
-    bits.number(index === 0 ? zigzag(after - last) : after - last)
+    bits.number(after - last)
     bits.number(last - first)
     bits.number(span.count)
     after = first
@@ -126,13 +127,9 @@ export function decodeTrailer(bytes: Buffer | undefined, fields: TrailerFields):
 
 const NOTHING: Trailer = {}
 
-/**
- * Whether these are all occurrences of the event, none after its last time. Otherwise something else
- * than a recorder has changed its count or that time, and nothing is known.
- */
-function areOf({ lastSeenMs, occurrences }: SeenFields, spans: readonly Span[]): boolean {
-  const sum = spans.reduce((total, { count }) => total + count, 0)
-  return sum === occurrences && (spans.at(-1)?.lastMs ?? lastSeenMs) <= lastSeenMs
+/** Whether these are all occurrences of the event. Otherwise the bytes are damaged. */
+function areOf({ occurrences }: SeenFields, spans: readonly Span[]): boolean {
+  return spans.reduce((total, { count }) => total + count, 0) === occurrences
 }
 
 function readSpans(bits: BitReader, lastSeenMs: number): readonly Span[] | undefined {
@@ -142,7 +139,7 @@ function readSpans(bits: BitReader, lastSeenMs: number): readonly Span[] | undef
   let after = secondsOf(lastSeenMs)
   for (let index = 0; index < count; index++) {
     const distance = bits.number()
-    const last = after - (index === 0 ? unzigzag(distance) : distance)
+    const last = after - distance
     const first = last - bits.number()
     // The fraction of the second is known only where the event has it.
     const lastMs = index === 0 && distance === 0 ? lastSeenMs : last * SECOND_MS
@@ -161,10 +158,11 @@ function readWorkload(bits: BitReader, regarded: string): WorkloadMark | undefin
   const rule = bits.number()
   if (rule === 0) return undefined
   const known = bits.number()
-  const kind = known === 0 ? bits.text() : (KINDS[known - 1] ?? '')
+  const kind = known === 0 ? bits.text() : KINDS[known - 1]
   const length = bits.number()
   const name = length === 0 ? bits.text() : regarded.slice(0, length - 1)
-  return { kind, name, rule: rule === 1 ? 'event' : 'owner' }
+  // A later release may know more kinds.
+  return kind === undefined ? undefined : { kind, name, rule: rule === 1 ? 'event' : 'owner' }
 }
 
 /** The occurrences of an event with this trailer. */
@@ -288,12 +286,4 @@ class BitReader {
 
 function secondsOf(ms: number): number {
   return Math.floor(ms / SECOND_MS)
-}
-
-function zigzag(value: number): number {
-  return value < 0 ? -2 * value - 1 : 2 * value
-}
-
-function unzigzag(value: number): number {
-  return value % 2 === 1 ? -(value + 1) / 2 : value / 2
 }

@@ -75,7 +75,7 @@ export function writeColumns(
   const node = placeOf(stored)
   target[at + COLUMNS.workload] = hashOfObject(workloadOf(stored))
   target[at + COLUMNS.pattern] = patternOf(fields.note)
-  target[at + COLUMNS.node] = node === '' ? 0 : hash(node)
+  target[at + COLUMNS.node] = nodeNumber(node)
   target[at + COLUMNS.regardingUid] = hash(regarding.uid)
   target[at + COLUMNS.regarding] = hashOfObject(regarding)
   target[at + COLUMNS.relatedUid] = related.uid === '' ? 0 : hash(related.uid)
@@ -135,14 +135,7 @@ export function conditionsOf(
     )
   }
   if (regarding !== undefined) found.push(equal(COLUMNS.regarding, regarding.map(hashOfObject)))
-  if (nodes !== undefined) {
-    found.push(
-      equal(
-        COLUMNS.node,
-        nodes.map((node) => hash(node)),
-      ),
-    )
-  }
+  if (nodes !== undefined) found.push(equal(COLUMNS.node, nodes.map(nodeNumber)))
   if (notePatterns !== undefined) found.push(equal(COLUMNS.pattern, notePatterns))
   for (const { field, operator, patterns } of values) {
     const column = VALUE_COLUMNS[field]
@@ -201,6 +194,10 @@ const NO_CONDITIONS: Conditions = { numbers: [], texts: [] }
 
 function equal(column: Column, values: readonly number[]): Condition {
   return { column, values: [...new Set(values)], isEqual: true }
+}
+
+function nodeNumber(name: string): number {
+  return name === '' ? 0 : hash(name)
 }
 
 function hasObject({ kind, name }: ObjectReference): boolean {

@@ -182,13 +182,6 @@ export class EventTable {
     return this.#block(slot).occurrences[slot & rowMask] ?? 0
   }
 
-  /** Whether more is known about the occurrences than first, last and count. */
-  hasSpans(slot: number): boolean {
-    const block = this.#block(slot)
-    const row = slot & rowMask
-    return this.#bodies.lengthOf(block.places[row] ?? nowhere) > (block.lengths[row] ?? 0)
-  }
-
   /** When the event was observed. */
   occurrencesIn(slot: number): Occurrences {
     return occurrencesIn(this.#trailerOf(slot), {

@@ -107,7 +107,7 @@ export const histogramView: EventView = objectView({
     column('Start', 0, 'Start of the bucket.'),
     column('End', 0, 'End of the bucket, which is not part of it.'),
     integer('Total', 'How many times events were observed in the time of the bucket.'),
-    column('Counts', 0, 'The same by type or by reason.'),
+    column('Counts', 0, 'The same by the values of a field, such as the type.'),
   ],
   cells: (bucket) => {
     const counts = countsOf(bucket)

@@ -86,7 +86,7 @@ export function readComparison(
 ): Comparison | undefined {
   const text = readOption(target, 'compare')
   if (text === undefined) return undefined
-  const lengthMs = nowMs - parseTimeValue('compare', text, nowMs)
+  const lengthMs = /^\d{4}-/.test(text) ? 0 : nowMs - parseTimeValue('compare', text, nowMs)
   const end = untilMs ?? nowMs
   const start = sinceMs ?? end - lengthMs
   if (lengthMs <= 0 || start >= end) {

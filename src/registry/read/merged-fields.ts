@@ -1,4 +1,4 @@
-import type { FieldRequirement } from '../../api/selectors/field-selector.ts'
+import type { FieldRequirement, SelectableField } from '../../api/selectors/field-selector.ts'
 import { isMatch, type ValuePattern } from '../../api/selectors/value-pattern.ts'
 import { isTextTerm } from './text-test.ts'
 
@@ -21,11 +21,16 @@ export function mergedFields(fields: readonly FieldRequirement[]): readonly Fiel
   return [...merged.values()]
 }
 
-/** An event can mention two objects. Texts and bounds are joined elsewhere. */
+/** Texts and bounds are joined elsewhere. */
 function isMergeable(requirement: FieldRequirement): boolean {
   const { field, operator } = requirement
   if (field === 'since' || field === 'until' || isTextTerm(requirement)) return false
-  return field !== 'mentions' || operator === '!='
+  return !hasSeveralValues(field) || operator === '!='
+}
+
+/** An event can mention two objects, and belong to a workload while it is about another. */
+export function hasSeveralValues(field: SelectableField): boolean {
+  return field === 'mentions' || field === 'workload'
 }
 
 function joined(

@@ -5,6 +5,7 @@ import { badRequest } from '../../api/status.ts'
 import { EVENT_TYPES } from '../../api/validation/event-validation.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 import type { Requires } from '../../storage/requires.ts'
+import { hasSeveralValues } from './merged-fields.ts'
 import { isTextTerm } from './text-test.ts'
 
 /** Reasons why a selector can hardly match: an empty list would look as if nothing had happened. */
@@ -75,11 +76,9 @@ function contradictionIn(fields: readonly FieldRequirement[]): string | undefine
 
 function hasOneValue(requirement: FieldRequirement): boolean {
   const { field } = requirement
-  return !SEVERAL.some((several) => several === field) && !isTextTerm(requirement)
+  if (field === 'since' || field === 'until' || isTextTerm(requirement)) return false
+  return !hasSeveralValues(field)
 }
-
-/** An event may match several different values of these. */
-const SEVERAL = ['since', 'until', 'mentions', 'workload']
 
 /** Whether only this server can select by the field. */
 function isOwnField(field: SelectableField): boolean {
