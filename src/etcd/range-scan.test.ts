@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
-import { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, describe, mock, test } from 'node:test'
-import { CallFailure, type CallFailureDetails } from '../grpc/call-failure.ts'
 import { status } from '../grpc/status-codes.ts'
 import { EtcdError } from './errors.ts'
-import { Member, Members } from './members.ts'
+import { FakeStream, fakeMembers, settle } from './fake-members.fixture.ts'
 import type { KeyValue, RangeRequest, RangeResult, ScanRequest } from './protocol/protocol.ts'
 import { RangeScanner } from './range-scan.ts'
 
@@ -19,73 +17,18 @@ function kvOf(name: string): KeyValue {
   return { key: Buffer.from(name), value, createRevision: 1, modRevision: 1, version: 1, lease: 0n }
 }
 
-/** A stream that delivers what the test pushes. */
-class FakeStream extends EventEmitter {
-  readonly messages: (readonly KeyValue[])[] = []
-  bytesReceived = 0
-  request: Buffer | undefined
-  isCancelled = false
-
-  get readableLength(): number {
-    return this.messages.length
-  }
-
-  read(): readonly KeyValue[] | null {
-    return this.messages.shift() ?? null
-  }
-
-  end(message: Buffer): void {
-    this.request = message
-  }
-
-  cancel(): void {
-    this.isCancelled = true
-  }
-
+class KeyStream extends FakeStream<readonly KeyValue[]> {
   push(from: number, to: number): void {
-    this.messages.push(names.slice(from, to).map(kvOf))
-    this.bytesReceived += 100
-    this.emit('readable')
-  }
-
-  fail(code: number): void {
-    const details: CallFailureDetails = {
-      code,
-      message: 'x',
-      origin: 'server',
-      mayHaveBeenApplied: false,
-    }
-    this.emit('error', new CallFailure(details))
+    this.deliver(names.slice(from, to).map(kvOf))
   }
 }
 
 function setUp() {
-  const streams: FakeStream[] = []
   const ranges: RangeRequest[] = []
   const reported: boolean[] = []
-  const session = {
-    isGoingAway: false,
-    duplex: () => {
-      const stream = new FakeStream()
-      streams.push(stream)
-      return stream
-    },
-  }
-  let current = { session, number: 1 }
-  let pings = 0
-  const connection = {
-    state: 'ready',
-    get current() {
-      return current
-    },
-    error: () => undefined,
-    ping: () => pings++,
-    renew: () => {},
-    close: () => {},
-  }
-  const clock = { ms: 0, now: () => clock.ms }
-  const both = connection as unknown as ConstructorParameters<typeof Member>[0]['calls']
-  const members = new Members(() => [new Member({ name: 'm', calls: both, streams: both, clock })])
+  const { members, streams, clock, pings, connection, reconnect } = fakeMembers(
+    () => new KeyStream(),
+  )
   const options = { error: undefined as EtcdError | undefined, keys: 8, count: keysMax }
   const range = async (request: RangeRequest): Promise<RangeResult> => {
     ranges.push(request)
@@ -95,7 +38,7 @@ function setUp() {
     const rest = names.filter((name) => Buffer.compare(Buffer.from(name), request.key) >= 0)
     const kvs = rest.slice(0, Math.min(options.keys, request.limit ?? 0)).map(kvOf)
     const count = rest.length - keysMax + options.count
-    return { revision: 7 + ranges.length, kvs, more: true, count, connection: current.number }
+    return { revision: 7 + ranges.length, kvs, more: true, count, connection: connection() }
   }
   const scanner = new RangeScanner({
     members,
@@ -103,10 +46,7 @@ function setUp() {
     clock,
     onCall: ({ hasFailed }) => reported.push(hasFailed),
   })
-  const reconnect = () => {
-    current = { session, number: current.number + 1 }
-  }
-  return { scanner, streams, ranges, reported, options, reconnect, clock, pings: () => pings }
+  return { scanner, streams, ranges, reported, options, reconnect, clock, pings }
 }
 
 /** Starts to read everything; `found` fills up, and `ended` settles at the end. */
@@ -126,10 +66,6 @@ function readAll(scanner: RangeScanner, request: ScanRequest = whole, signal?: A
   return { found, counts, connections, ended }
 }
 
-async function settle(): Promise<void> {
-  for (let tick = 0; tick < 50; tick++) await Promise.resolve()
-}
-
 describe('a scan', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
   afterEach(() => mock.timers.reset())
@@ -141,8 +77,8 @@ describe('a scan', () => {
     assert.deepEqual([ranges[0]?.limit, found.length], [8, 8])
     const [stream] = streams
     // Field 4 is the revision, field 1 the key after the last one.
-    assert.ok(stream?.request?.includes(Buffer.from('k07\0')))
-    assert.deepEqual([...(stream?.request?.subarray(-2) ?? [])], [4 * 8, 8])
+    assert.ok(stream?.requests[0]?.includes(Buffer.from('k07\0')))
+    assert.deepEqual([...(stream?.requests[0]?.subarray(-2) ?? [])], [4 * 8, 8])
     stream?.push(8, 20)
     stream?.push(20, 40)
     await ended
@@ -324,9 +260,9 @@ describe('a scan', () => {
 
   test('does not use a stream that repeats keys, or has messages without keys', async () => {
     for (const push of [
-      (stream: FakeStream) => stream.push(8, 8),
-      (stream: FakeStream) => stream.push(7, 39),
-      (stream: FakeStream) => {
+      (stream: KeyStream) => stream.push(8, 8),
+      (stream: KeyStream) => stream.push(7, 39),
+      (stream: KeyStream) => {
         stream.messages.push([...names.slice(8, 39), 'k38'].map(kvOf))
         stream.emit('readable')
       },

@@ -26,8 +26,9 @@
  * they lead to a member that has existed since before the read.
  *
  * etcd registers a watch before the option that asks for previous values, so the first changes of a
- * stream may come without them. The watch then opens another stream; values that are missing again
- * and again are compacted.
+ * stream may come without them. The watch then opens another stream, as often as it takes: etcd has
+ * the values, or cancels the stream because it starts before the oldest revision that is left. Only
+ * the changes of that oldest revision itself are delivered without them.
  *
  * The consumer pulls: while it is busy nothing is read beyond gRPC's own small buffer, etcd buffers
  * the rest, and no timeout runs against the member.
@@ -54,8 +55,6 @@ import { WholeRevisions } from './whole-revisions.ts'
 
 const silenceTimeoutFirstMs = 2_000
 const silenceTimeoutMostMs = 30_000
-/** A change that lacks its previous value on this many streams is passed on without it. */
-const lackingStreamsMax = 4
 
 export class WatchStream implements HistoryWatch {
   readonly #request: WatchRequest
@@ -73,8 +72,6 @@ export class WatchStream implements HistoryWatch {
   #connection: ConnectionNumber = 0
   #started = false
   #isSplit = true
-  /** The change that came without its previous value, and on how many streams. */
-  #lacking = { revision: 0, streams: 0 }
   /** The last revision delivered, if etcd has compacted it. */
   #compactedAt: number | undefined
 
@@ -190,23 +187,19 @@ export class WatchStream implements HistoryWatch {
     return batch
   }
 
+  /** Throws when a change lacks a previous value that etcd may still have. */
   #checkPrevious(events: readonly WatchEvent[]): void {
     const { delivered } = this.#revisions
+    // A stream begins with the last revision delivered, whose previous values are often compacted.
+    const compacted = this.#compactedAt === delivered ? delivered + 1 : delivered
     const lacking = events.find(
       ({ type, kv, prevKv }) =>
-        prevKv === undefined &&
-        (type === 'delete' || kv.version > 1) &&
-        // A stream begins with the last revision delivered, which is often compacted.
-        kv.modRevision > delivered,
+        prevKv === undefined && (type === 'delete' || kv.version > 1) && kv.modRevision > compacted,
     )
     if (lacking === undefined) return
-    const revision = lacking.kv.modRevision
-    const streams = revision === this.#lacking.revision ? this.#lacking.streams + 1 : 1
-    this.#lacking = { revision, streams }
-    if (streams >= lackingStreamsMax) return
     throw new EtcdError({
       kind: 'unavailable',
-      message: `etcd sent revision ${revision} without the previous value`,
+      message: `etcd sent revision ${lacking.kv.modRevision} without the previous value`,
     })
   }
 

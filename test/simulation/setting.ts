@@ -21,6 +21,7 @@ export interface Setting {
   readonly quotaBytes: number
   /** Longer watch responses are sent in fragments. */
   readonly watchFragmentBytes: number
+  /** In storms, the first changes of every so many watches of the past lack their previous values. */
   readonly watchLacksPreviousEvery: number | undefined
   /** How likely a member has RangeStream (etcd 3.7) after each start, as in a rolling upgrade. */
   readonly rangeStreamShare: number

@@ -104,6 +104,8 @@ export class World implements ClientWorld, FaultTarget {
   #snapshot: Snapshot | undefined
   #restoredAt: number | undefined
   #storms = 0
+  /** Watches of the past that were opened in storms. */
+  #pastWatches = 0
   #violation: Violation | undefined
 
   constructor(options: WorldOptions) {
@@ -125,7 +127,7 @@ export class World implements ClientWorld, FaultTarget {
       observer: this.#checks,
       quotaBytes: setting.quotaBytes,
       watchFragmentBytes: setting.watchFragmentBytes,
-      watchLacksPreviousEvery: setting.watchLacksPreviousEvery,
+      watchLacksPrevious: () => this.#nextWatchLacksPrevious(),
       rangeStreamShare: setting.rangeStreamShare,
     })
     this.network = new Network({
@@ -368,6 +370,13 @@ export class World implements ClientWorld, FaultTarget {
       this.violation('replicas stay up', `${replica.name} ended while the world was calm: ${why}`)
     }
     replica.restartSoon()
+  }
+
+  /** Members are busy in storms only. */
+  #nextWatchLacksPrevious(): boolean {
+    const every = this.setting.watchLacksPreviousEvery
+    if (every === undefined || this.#calmSince !== undefined) return false
+    return ++this.#pastWatches % every === 0
   }
 
   #memberWorld(): MemberWorld {

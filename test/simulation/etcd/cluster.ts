@@ -38,8 +38,7 @@ class SimulatedCluster implements Cluster, MemberCluster {
   readonly members: readonly SimulatedMember[]
   readonly leadership: Leadership
   readonly fragmentBytes: number
-  readonly #lacksPreviousEvery: number
-  #pastWatches = 0
+  readonly nextWatchLacksPrevious: () => boolean
   readonly rangeStreamShare: number
   machine: Machine
   quotaBytes: number
@@ -55,7 +54,7 @@ class SimulatedCluster implements Cluster, MemberCluster {
     this.machine = new Machine(options.release ?? '3.5')
     this.quotaBytes = options.quotaBytes
     this.fragmentBytes = options.watchFragmentBytes ?? fragmentBytesDefault
-    this.#lacksPreviousEvery = options.watchLacksPreviousEvery ?? Number.POSITIVE_INFINITY
+    this.nextWatchLacksPrevious = options.watchLacksPrevious ?? (() => false)
     this.rangeStreamShare = options.rangeStreamShare ?? 0
     this.#observer = options.observer
     const worlds = Array.from({ length: options.size }, (_, index) => options.world(index))
@@ -65,10 +64,6 @@ class SimulatedCluster implements Cluster, MemberCluster {
     )
     this.leadership = this.#newLeadership(options.network)
     this.#begin()
-  }
-
-  nextWatchLacksPrevious(): boolean {
-    return ++this.#pastWatches % this.#lacksPreviousEvery === 0
   }
 
   #newLeadership(network: PeerNetwork): Leadership {

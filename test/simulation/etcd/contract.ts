@@ -135,11 +135,11 @@ export interface ClusterOptions {
   /** A watch response of this size is sent in fragments; default: etcd's 2 MiB. */
   readonly watchFragmentBytes?: number | undefined
   /**
-   * The first changes of every so many watches of the past lack their previous values; default: of none.
-   * etcd registers a watch before the option that asks for them, so a busy member may send changes in
-   * between.
+   * Asked for each watch of the past: whether its first changes lack their previous values; default: of
+   * none. etcd registers a watch before the option that asks for them, so a busy member may send
+   * changes in between.
    */
-  readonly watchLacksPreviousEvery?: number | undefined
+  readonly watchLacksPrevious?: (() => boolean) | undefined
 }
 
 /** An opaque copy of everything that `etcdutl snapshot save` would write. */

@@ -150,10 +150,29 @@ export const etcdClientFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: 'src/etcd/watch-stream.ts',
-        find: 'if (streams >= lackingStreamsMax) return',
-        replace: 'if (streams >= 1) return',
+        find: 'if (lacking === undefined) return',
+        replace: 'return',
       },
     ],
     operations: 150,
+  },
+  {
+    name: 'previous-value-given-up',
+    component: 'watch stream',
+    breaks: 'watches end as compacted only when history is lost',
+    mistake: 'a change that lacks its previous value on two streams is passed on, as if compacted',
+    patches: [
+      {
+        file: 'src/etcd/watch-stream.ts',
+        find: '  #compactedAt: number | undefined\n',
+        replace: '  #compactedAt: number | undefined\n  #lackingAt = 0\n',
+      },
+      {
+        file: 'src/etcd/watch-stream.ts',
+        find: 'if (lacking === undefined) return',
+        replace: `if (lacking === undefined || lacking.kv.modRevision === this.#lackingAt) return
+    this.#lackingAt = lacking.kv.modRevision`,
+      },
+    ],
   },
 ]
