@@ -144,6 +144,26 @@ test('finds a delete that nobody asked for', () => {
   assert.deepEqual(world.replay(), ['no early expiry, no unexplained delete'])
 })
 
+test('accepts that a delete without a reply made the second delete, since it lost the first', () => {
+  const timeout = { kind: 'timeout', error: new Error('no response') } as const
+  const world = new RecordedWorld()
+  const first = world.created('a/x')
+  const [early, late] = [world.begin('delete', 'a/x'), world.begin('delete', 'a/x')]
+  for (const each of [early, late]) each.decidesOn(stored('a/x', first.id, first.version))
+  world.commit(['a/x'])
+  world.checks.writes.failed(early, timeout)
+  world.checks.reads.saw(world.get(), 'a/x', undefined)
+  const update = world.begin('update', 'a/x')
+  update.decidesOn(undefined)
+  const version = versionOf(world.commit(['a/x', update.id]), 0)
+  late.decidesOn(stored('a/x', update.id, version))
+  world.commit(['a/x'])
+  world.checks.writes.failed(update, timeout)
+  world.checks.writes.failed(late, timeout)
+  world.checks.reads.saw(world.get(), 'a/x', undefined)
+  assert.deepEqual(world.replay(), [])
+})
+
 test('finds a change that came twice, out of order, or not at all', () => {
   const orders = [[0, 1], [0, 0], [1, 0], [1]]
   const found = orders.map((order) => {

@@ -165,6 +165,37 @@ test('accepts that one of two deletes is refused, and finds two that are acknowl
   }
 })
 
+/** Two deletes decide on an event; one deletes it, the other decides again on its successor. */
+function decidedAgain(world: FakeWorld) {
+  const first = world.created('a/one')
+  const [winner, loser] = [begin(world, 'delete', 'a/one'), begin(world, 'delete', 'a/one')]
+  for (const each of [winner, loser]) each.decidesOn(stored('a/one', first.id, first.version))
+  world.commit(['a/one'])
+  const next = world.created('a/one')
+  loser.decidesOn(stored('a/one', next.id, next.version))
+  return { winner, loser }
+}
+
+test('accepts a delete with an unknown outcome that had lost the race for another delete', () => {
+  const world = new FakeWorld()
+  const { winner, loser } = decidedAgain(world)
+  for (const each of [winner, loser]) world.checks.writes.failed(each, refused('timeout'))
+  world.commit(['a/one'])
+  assert.deepEqual(world.violations, [])
+  world.created('a/one')
+  world.commit(['a/one'])
+  assert.deepEqual(world.broken, ['no early expiry, no unexplained delete'])
+})
+
+test('finds a refused delete whose only rival has decided again', () => {
+  const world = new FakeWorld()
+  const { winner, loser } = decidedAgain(world)
+  world.checks.writes.failed(loser, refused('timeout'))
+  assert.deepEqual(world.violations, [])
+  world.checks.writes.failed(winner, refused('unavailable'))
+  assert.deepEqual(world.broken, ['refused writes are never applied'])
+})
+
 test('finds a delete with the wrong version', () => {
   const world = new FakeWorld()
   const first = world.created('a/one')

@@ -11,6 +11,8 @@ export const anyOperation = -1
 /** A delete commit that clients may have caused. */
 export interface Claim {
   readonly record: ChangeRecord
+  /** The state that was deleted. */
+  readonly before: ChangeRecord
   /** Candidates whose outcome may still be that they did it. */
   open: number
   isAcknowledged: boolean
@@ -73,8 +75,12 @@ export function isBasedOn(operation: WriteOperation, record: ChangeRecord): bool
   const { before } = record
   const replaced = before === undefined || before.isDelete ? undefined : before
   if (operation.verb === 'create') return replaced === undefined
+  return operation.basedVersion < 0 || isDecidedOn(operation, replaced)
+}
+
+/** Returns whether the last decision of the write was on this state; undefined: on no event. */
+export function isDecidedOn(operation: WriteOperation, state: ChangeRecord | undefined): boolean {
   const { basedVersion, basedOperation } = operation
-  if (basedVersion < 0) return true
-  if (basedVersion !== (replaced?.version ?? 0)) return false
-  return basedOperation === anyOperation || basedOperation === (replaced?.operation ?? 0)
+  if (basedVersion !== (state?.version ?? 0)) return false
+  return basedOperation === anyOperation || basedOperation === (state?.operation ?? 0)
 }

@@ -16,13 +16,7 @@ import type { CheckOptions } from './reads.ts'
 import type { Reporter } from './reporter.ts'
 import { openText } from './stored-text.ts'
 import type { Truth, TruthListener } from './truth.ts'
-import {
-  anyOperation,
-  type Claim,
-  isBasedOn,
-  type Verb,
-  WriteOperation,
-} from './write-operation.ts'
+import { type Claim, isBasedOn, isDecidedOn, type Verb, WriteOperation } from './write-operation.ts'
 
 /** Writes with an unknown outcome may still be applied for this long. */
 const unknownMsMax = 30 * 60_000
@@ -150,13 +144,12 @@ export class WriteChecks implements TruthListener {
     }
     const claim: Claim = {
       record,
+      before,
       open: candidates.length,
       isAcknowledged: false,
       isExplained: isDue || this.#retention.mayBeEviction(record),
     }
     for (const operation of candidates) {
-      // It lost the race for the earlier delete, and has decided on a new state since.
-      this.#release(operation, 'it has decided again')
       operation.claim = claim
       // Its outcome is not known, and will not be.
       if (operation.endedAt === undefined) continue
@@ -169,11 +162,16 @@ export class WriteChecks implements TruthListener {
     const deletes = this.#deletes.get(path)
     if (deletes === undefined) return []
     return deletes.filter(
-      ({ claim, basedVersion, basedOperation }) =>
-        (claim === undefined || claim.record.before?.version !== basedVersion) &&
-        basedVersion === before.version &&
-        (basedOperation === anyOperation || basedOperation === before.operation),
+      (operation) => isDecidedOn(operation, before) && this.#claimOf(operation) === undefined,
     )
+  }
+
+  /** An operation that has decided again lost the race for the delete that it could have made. */
+  #claimOf(operation: WriteOperation): Claim | undefined {
+    const { claim } = operation
+    if (claim === undefined || isDecidedOn(operation, claim.before)) return claim
+    this.#release(operation, 'it has decided again')
+    return undefined
   }
 
   #reportEarly(record: ChangeRecord, before: ChangeRecord): void {
@@ -190,8 +188,8 @@ export class WriteChecks implements TruthListener {
   }
 
   #checkAcknowledged(operation: WriteOperation, result: Result): void {
-    const { claim, committed, verb } = operation
-    if (verb === 'delete') this.#acknowledgedDelete(operation, claim, result)
+    const { committed, verb } = operation
+    if (verb === 'delete') this.#acknowledgedDelete(operation, this.#claimOf(operation), result)
     else if (committed === undefined || committed.version !== result.version) {
       const what = `acknowledged with version ${result.version}, but etcd committed ${describe(committed)}`
       this.#reportOf(operation, 'acknowledged writes are committed', what)
@@ -214,8 +212,8 @@ export class WriteChecks implements TruthListener {
       this.#reportOf(operation, guarantee, what)
     }
     claim.isAcknowledged = true
-    const { before } = claim.record
-    if (before !== undefined && !before.body.equals(result.body)) {
+    const { before } = claim
+    if (!before.body.equals(result.body)) {
       const what = `a delete was acknowledged with another last state than ${describe(before)}`
       this.#reportOf(operation, guarantee, what)
     }
@@ -229,7 +227,8 @@ export class WriteChecks implements TruthListener {
   }
 
   #checkFailed(operation: WriteOperation, failure: Failure | undefined, endedAt: number): void {
-    const { committed, claim } = operation
+    const { committed } = operation
+    const claim = this.#claimOf(operation)
     if (failure === undefined || isUnknown(failure.kind)) {
       operation.endedAt = endedAt
       if (claim !== undefined) claim.isExplained = true
@@ -248,6 +247,7 @@ export class WriteChecks implements TruthListener {
   #release(operation: WriteOperation, why: string): void {
     const { claim } = operation
     if (claim === undefined) return
+    operation.claim = undefined
     claim.open--
     if (claim.open > 0 || claim.isAcknowledged || claim.isExplained) return
     const what = `${why}, but only it can have made ${describe(claim.record)}`
