@@ -62,12 +62,13 @@ export class KnownOwners {
     if (form === undefined || namespace !== key.namespace || !isName(name)) return
     const child = form.child(fields.note, name)
     if (child === undefined || !child.startsWith(`${name}-`.slice(0, form.prefixLength))) return
-    const place = keyOf(namespace, form.kind, child)
-    const known = this.#links.get(key.cluster, place)
+    const home = homeOf(key.cluster, namespace)
+    const place = keyOf(form.kind, child)
+    const known = this.#links.get(home, place)
     if (known?.isCertain === true) return
     if (known?.owner?.kind === kind && known.owner.name === name) return
     const owner = { kind, name: ownText(name) }
-    this.#links.set(key.cluster, ownText(place), { owner, rule: 'event', isCertain: false })
+    this.#links.set(home, ownText(place), { owner, rule: 'event', isCertain: false })
   }
 
   /**
@@ -80,15 +81,16 @@ export class KnownOwners {
     object: NamedObject,
     owner: NamedObject | undefined,
   ): void {
-    const place = keyOf(namespace, object.kind, object.name)
-    const known = this.#links.get(cluster, place)
+    const home = homeOf(cluster, namespace)
+    const place = keyOf(object.kind, object.name)
+    const known = this.#links.get(home, place)
     // A static pod belongs to its node, which is not a workload.
     const controller = owner?.kind === 'Node' ? undefined : owner
     const isSame =
       known?.owner?.kind === controller?.kind && known?.owner?.name === controller?.name
     if (known?.isCertain === true && isSame) return
     const stored = controller && { kind: ownText(controller.kind), name: ownText(controller.name) }
-    this.#links.set(cluster, ownText(place), { owner: stored, rule: 'owner', isCertain: true })
+    this.#links.set(home, ownText(place), { owner: stored, rule: 'owner', isCertain: true })
   }
 
   /**
@@ -96,11 +98,12 @@ export class KnownOwners {
    * may tell another.
    */
   disown(cluster: string, namespace: string, object: NamedObject): void {
-    const place = keyOf(namespace, object.kind, object.name)
-    const known = this.#links.get(cluster, place)
+    const home = homeOf(cluster, namespace)
+    const place = keyOf(object.kind, object.name)
+    const known = this.#links.get(home, place)
     if (known === undefined) return
-    this.#links.delete(cluster, place)
-    this.#former.set(cluster, ownText(place), { ...known, isCertain: false })
+    this.#links.delete(home, place)
+    this.#former.set(home, ownText(place), { ...known, isCertain: false })
   }
 
   /** The workload of the object that an event is about. */
@@ -127,7 +130,7 @@ export class KnownOwners {
   ): { readonly owner: NamedObject | undefined; readonly rule: WorkloadRule } | undefined {
     const { kind, name } = object
     if (kind !== 'Pod' && kind !== 'ReplicaSet' && kind !== 'Job') return undefined
-    const known = this.#get(cluster, keyOf(namespace, kind, name))
+    const known = this.#get(homeOf(cluster, namespace), keyOf(kind, name))
     if (known !== undefined) return known
     const owner = ownerByName(object)
     if (owner === undefined) return undefined
@@ -138,14 +141,15 @@ export class KnownOwners {
   #corrected(cluster: string, namespace: string, owner: NamedObject): NamedObject {
     const { kind, name } = owner
     if (kind !== 'DaemonSet') return owner
+    const home = homeOf(cluster, namespace)
     const other = OTHER_KINDS.find(
-      (candidate) => this.#get(cluster, keyOf(namespace, candidate, name)) !== undefined,
+      (candidate) => this.#get(home, keyOf(candidate, name)) !== undefined,
     )
     return other === undefined ? owner : { kind: other, name }
   }
 
-  #get(cluster: string, place: string): Link | undefined {
-    return this.#links.get(cluster, place) ?? this.#former.get(cluster, place)
+  #get(home: string, place: string): Link | undefined {
+    return this.#links.get(home, place) ?? this.#former.get(home, place)
   }
 }
 
@@ -230,8 +234,13 @@ function isName(text: string): boolean {
   return text.length <= NAME_LENGTH_MAX && /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/.test(text)
 }
 
-function keyOf(namespace: string, kind: string, name: string): string {
-  return `${namespace}\n${kind}\n${name}`
+/** Whoever writes in one namespace must not displace what is known of others. */
+function homeOf(cluster: string, namespace: string): string {
+  return `${cluster}\n${namespace}`
+}
+
+function keyOf(kind: string, name: string): string {
+  return `${kind}\n${name}`
 }
 
 function sizeOf(key: string, { owner }: Link): number {

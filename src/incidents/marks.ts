@@ -5,18 +5,49 @@ import type { Marks, StoredEvent } from '../storage/storage.ts'
 import { decodeTrailer } from '../storage/trailer.ts'
 import type { KnownOwners } from './known-owners.ts'
 import { type NodeFields, nodeOf } from './node.ts'
+import { patternOf } from './pattern.ts'
 import { type NamedObject, type Workload, workloadByName } from './workload.ts'
 
 type Marked = Pick<StoredEvent, 'fields' | 'trailer'>
 
-/** What other events or owner references told when it was stored; otherwise what names say. */
-export function workloadOf({ fields, trailer }: Marked): Workload {
-  return decodeTrailer(trailer, fields).workload ?? workloadByName(fields.regarding)
+/** The node is empty when it is not known. */
+export interface PlaceAndWorkload {
+  readonly workload: Workload
+  readonly node: string
+}
+
+/** What other events or owner references told when it was stored; otherwise what it says itself. */
+export function placeAndWorkload({ fields, trailer }: Marked): PlaceAndWorkload {
+  const { workload = workloadByName(fields.regarding), node = '' } = decodeTrailer(trailer, fields)
+  return { workload, node: nodeOf(fields) || node }
+}
+
+interface Computed extends PlaceAndWorkload {
+  readonly pattern: number
+}
+
+/** Many watches test the same change. */
+const computed = new WeakMap<Marked, Computed>()
+
+function computedOf(stored: Marked): Computed {
+  const known = computed.get(stored)
+  if (known !== undefined) return known
+  const made = { ...placeAndWorkload(stored), pattern: patternOf(stored.fields.note) }
+  computed.set(stored, made)
+  return made
+}
+
+export function workloadOf(stored: Marked): Workload {
+  return computedOf(stored).workload
 }
 
 /** Empty when it is not known. */
-export function placeOf({ fields, trailer }: Marked): string {
-  return nodeOf(fields) || (decodeTrailer(trailer, fields).node ?? '')
+export function placeOf(stored: Marked): string {
+  return computedOf(stored).node
+}
+
+export function notePatternOf(stored: Marked): number {
+  return computedOf(stored).pattern
 }
 
 export type Pod = Pick<ObjectReference, 'namespace' | 'name' | 'uid'>
@@ -37,7 +68,7 @@ export function marksOf(cluster: string, event: Event, { owners, nodeOfPod }: Kn
   const isUnplaced = regarding.kind === 'Pod' && nodeOf(fields) === ''
   const node = isUnplaced ? nodeOfPod(cluster, regarding) : ''
   if (workload === undefined && node === '') return NOTHING
-  return { workload, ...(node !== '' && { node }) }
+  return { ...(workload !== undefined && { workload }), ...(node !== '' && { node }) }
 }
 
 /** Nothing is stored where names say the same. */

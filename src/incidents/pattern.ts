@@ -12,8 +12,8 @@
 /** What the recorder of core/v1 puts in front of the newest note when it combines similar events. */
 export const COMBINED_PREFIX = '(combined from similar events): '
 
-/** Longer notes are cut, so that no note takes longer than a few microseconds. */
-const NOTE_LENGTH_MAX = 4096
+/** Longer notes are cut: a hostile note takes some 50 ns for each character. */
+const NOTE_LENGTH_MAX = 1024
 
 /** A hash of the normalised note, as an unsigned 32-bit number; 0 only for an empty note. */
 export function patternOf(note: string): number {

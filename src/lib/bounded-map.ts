@@ -39,7 +39,8 @@ export class BoundedMap<Value> {
     this.delete(group, key)
     const { entries } = this.#changed(group, this.#sizeOf(key, value))
     entries.set(key, value)
-    while (this.#bytes > this.#bytesMax) this.#evict()
+    if (this.#bytes <= this.#bytesMax) return
+    while (this.#bytes > this.#bytesMax - EVICTED_PART * this.#bytesMax) this.#evict()
   }
 
   delete(group: string, key: string): void {
@@ -48,7 +49,9 @@ export class BoundedMap<Value> {
     if (found === undefined || value === undefined) return
     found.entries.delete(key)
     this.#changed(group, -this.#sizeOf(key, value))
-    if (found.entries.size === 0) this.#groups.delete(group)
+    if (found.entries.size > 0) return
+    this.#groups.delete(group)
+    this.#bytes -= GROUP_BYTES
   }
 
   #evict(): void {
@@ -72,6 +75,7 @@ export class BoundedMap<Value> {
     let group = this.#groups.get(name)
     if (group === undefined) {
       group = { entries: new Map(), bytes: 0 }
+      this.#bytes += GROUP_BYTES
       this.#groups.set(name, group)
     }
     group.bytes += bytes
@@ -80,8 +84,14 @@ export class BoundedMap<Value> {
   }
 }
 
-/** Several at once: to find the oldest, a Map passes the places of all that were deleted before. */
+/**
+ * Several at once: all groups are compared to find the largest, and to find its oldest entry, a Map
+ * passes the places of all that were deleted before.
+ */
 const EVICTED_PART = 1 / 64
+
+/** What a group takes in addition to its entries. */
+const GROUP_BYTES = 400
 
 interface Group<Value> {
   /** Oldest first. */

@@ -188,7 +188,9 @@ export class ServiceInstaller {
     )
     const { mirrored } = parts
     this.services.install(
-      listOnlyService(eventSummaries({ storage: summaries, version, mirrored, rates })),
+      listOnlyService(
+        eventSummaries({ storage: summaries, version, mirrored, rates, oldestIn: parts.oldestIn }),
+      ),
     )
     this.services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored })))
     this.services.install(

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { StorageError } from './errors.ts'
 import { changeIndexMax, versionOfChange } from './resource-version.ts'
+import type { NewState, StoredEvent } from './storage.ts'
 import {
   BadValue,
   bodyOf,
@@ -11,10 +12,11 @@ import {
   StoredBody,
   sealValue,
   served,
+  trailerAfter,
   uidIn,
   withVersion,
 } from './stored-form.ts'
-import { NO_TRAILER } from './trailer.ts'
+import { decodeTrailer, NO_TRAILER } from './trailer.ts'
 
 const version = versionOfChange(12, 3)
 const bytes = (text: string) => Buffer.from(text)
@@ -270,5 +272,49 @@ describe('stored event', () => {
     const last = withVersion(stored('{"metadata":{}}'), versionOfChange(13, 0))
     assert.equal(served(last).toString(), '{"metadata":{"resourceVersion":"13000"}}')
     assert.equal(last.writtenAtMs, 5)
+  })
+})
+
+describe('the marks of an event after a write', () => {
+  const marked = (name: string) => ({
+    body: bytes(
+      `{"metadata":{"name":"a","namespace":"ns","uid":"u"},"regarding":{"kind":"Pod","name":"${name}"}}`,
+    ),
+  })
+  const after = (current: StoredEvent | undefined, state: NewState): StoredEvent =>
+    new StoredBody({
+      key,
+      body: state.body,
+      trailer: trailerAfter(key, current, state),
+      versionOffset: 13,
+      version: versionOfChange(1, 0),
+      writtenAtMs: 5,
+    })
+  const markIn = ({ trailer, fields }: StoredEvent) => decodeTrailer(trailer, fields)
+  const byOwner = { kind: 'Workflow', name: 'nightly', rule: 'owner' as const }
+  const byEvent = { kind: 'Job', name: 'web', rule: 'event' as const }
+
+  test('stay when nothing new is known, and go when names are right after all', () => {
+    const first = after(undefined, { ...marked('web-x'), workload: byEvent, node: 'n1' })
+    const second = after(first, marked('web-x'))
+    assert.deepEqual(markIn(second), { workload: byEvent, node: 'n1' })
+    assert.deepEqual(markIn(after(second, { ...marked('web-x'), workload: 'by-name' })), {
+      node: 'n1',
+    })
+  })
+
+  test('that an owner reference told are not replaced by those of an event', () => {
+    const first = after(undefined, { ...marked('web-x'), workload: byOwner })
+    const second = after(first, { ...marked('web-x'), workload: byEvent })
+    assert.deepEqual(markIn(second), { workload: byOwner })
+    const third = after(undefined, { ...marked('web-x'), workload: byEvent })
+    assert.deepEqual(markIn(after(third, { ...marked('web-x'), workload: byOwner })), {
+      workload: byOwner,
+    })
+  })
+
+  test('belong to the object, and go with it', () => {
+    const first = after(undefined, { ...marked('web-x'), workload: byOwner, node: 'n1' })
+    assert.deepEqual(markIn(after(first, marked('other'))), {})
   })
 })

@@ -10,7 +10,7 @@ import { eventType } from '../api/schema.ts'
 import { findTypeMismatch } from '../api/validation/type-check.ts'
 import { skipValue } from '../lib/json-scan.ts'
 import { StorageError } from './errors.ts'
-import { type EventFields, fieldsIn } from './event-fields.ts'
+import { type EventFields, fieldsIn, type ObjectReference } from './event-fields.ts'
 import { firstOccurrences, occurrencesAfter } from './occurrences.ts'
 import { changeIndexMax, formatVersion, type Version } from './resource-version.ts'
 import type { EventKey, NewState, StoredEvent, Unreadable } from './storage.ts'
@@ -161,16 +161,21 @@ export function trailerAfter(
   }
   const before = current.fields
   const known = decodeTrailer(current.trailer, before)
+  const marks = isSameObject(before.regarding, fields.regarding) ? known : {}
   const isRaised = fields.occurrences > before.occurrences
   const occurrences = isRaised ? (known.occurrences ?? firstOccurrences(before)) : known.occurrences
   return encodeTrailer(
     {
       occurrences: occurrences && occurrencesAfter(occurrences, before, fields),
-      workload: workload === 'by-name' ? undefined : strongest(mark, known.workload),
-      node: node ?? known.node,
+      workload: workload === 'by-name' ? undefined : strongest(mark, marks.workload),
+      node: node ?? marks.node,
     },
     fields,
   )
+}
+
+function isSameObject(one: ObjectReference, other: ObjectReference): boolean {
+  return one.kind === other.kind && one.name === other.name && one.uid === other.uid
 }
 
 /** What an owner reference told is not replaced by what a note says, for as long as the event lives. */

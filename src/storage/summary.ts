@@ -71,7 +71,10 @@ export interface SummaryGroup {
   readonly events: number
   /** The number of distinct objects that the events are about. */
   readonly objects: number
-  /** The first and the last occurrence within the window; undefined when no event has such a time. */
+  /**
+   * When the first of the events began, also before the window, and the last occurrence within it;
+   * undefined when no event has such a time.
+   */
   readonly firstMs: number | undefined
   readonly lastMs: number | undefined
   /**

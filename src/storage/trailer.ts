@@ -148,7 +148,9 @@ function readSpans(bits: BitReader, lastSeenMs: number): readonly Span[] | undef
     if (newer !== undefined && newer.count > 1 && distance === 0) {
       spans[index - 1] = { ...newer, isOpen: true }
     }
-    spans.push({ firstMs, lastMs, count: bits.number() })
+    const occurrences = bits.number()
+    if (occurrences < 1) return undefined
+    spans.push({ firstMs, lastMs, count: occurrences })
     after = first
   }
   return spans.reverse()
@@ -201,9 +203,12 @@ export function blanksOf(trailer: Buffer): number {
   return 8 * trailer.length
 }
 
+/** More than any trailer has: a value that another program changed. */
+const BLANKS_MAX = 16 * 1024
+
 /** The trailer in spaces and tabs. */
 export function readBlanks(blanks: Buffer): Buffer {
-  if (blanks.length === 0) return NO_TRAILER
+  if (blanks.length === 0 || blanks.length > BLANKS_MAX) return NO_TRAILER
   const trailer = Buffer.alloc(Math.ceil(blanks.length / 8))
   for (let at = 0; at < blanks.length; at++) {
     if (blanks[at] === one) trailer[at >> 3] = (trailer[at >> 3] ?? 0) | (1 << (at & 7))

@@ -186,12 +186,30 @@ function requirementOf(
   names: FieldNames,
 ): FieldRequirement {
   const found = names.get(name)
-  if (found === undefined) throw badRequest(`field label not supported: ${truncate(name)}`)
+  if (found === undefined) {
+    throw badRequest(`field label not supported: ${truncate(name)}${hintForLabel(name)}`)
+  }
   const { field, label } = found
   const isBound = field === 'since' || field === 'until'
   const parse = field === 'text' || field === 'search' ? parseTexts : parsePatterns
   const patterns = isBound ? exactly(ownText(value)) : parse(label, escaped)
   return { field, label, operator, patterns }
+}
+
+/** Labels that people try, and what they should write. */
+const HINTS: ReadonlyMap<string, string> = new Map([
+  ['kind', 'for the kind of the object write involvedObject.kind or regarding.kind'],
+  ['namespace', 'write metadata.namespace'],
+  ['object', 'write mentions=<kind>/<name>'],
+  ['pod', 'write mentions=Pod/<name>'],
+  ['deployment', 'write workload=Deployment/<name>'],
+  ['groupby', 'groups are in kubectl get eventsummaries, as groupBy=<field>'],
+  ['compare', 'comparisons are in kubectl get eventsummaries'],
+])
+
+function hintForLabel(name: string): string {
+  const hint = HINTS.get(name.toLowerCase())
+  return hint === undefined ? '' : `; ${hint}`
 }
 
 function termsOf(text: string, names: FieldNames): readonly Term[] {

@@ -56,7 +56,7 @@ export function patternsText(patterns: readonly ValuePattern[]): string {
 export function parsePatterns(label: string, escaped: string): readonly ValuePattern[] {
   if (!/[\\|*]/.test(escaped)) return exactly(ownText(escaped))
   const found = new Map<string, ValuePattern>()
-  for (const { text, starAt } of alternativesIn(escaped)) {
+  for (const { text, starAt } of trimmed(alternativesIn(escaped))) {
     const isPrefix = starAt === text.length - 1
     if (starAt !== undefined && !isPrefix) throw misplacedStar(label, text, starAt)
     if (isPrefix && starAt === 0) {
@@ -90,6 +90,15 @@ function misplacedStar(label: string, text: string, starAt: number): Error {
   return badRequest(
     `${label}: ${JSON.stringify(truncate(text))}: write * only at the end${hint}, or \\* for an asterisk`,
   )
+}
+
+/** No value begins or ends with a space, but people write them around `|`. */
+function trimmed(alternatives: readonly Alternative[]): readonly Alternative[] {
+  if (alternatives.length < 2) return alternatives
+  return alternatives.map(({ text, starAt }) => {
+    const before = text.length - text.trimStart().length
+    return { text: text.trim(), starAt: starAt === undefined ? undefined : starAt - before }
+  })
 }
 
 interface Alternative {

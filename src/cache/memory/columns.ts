@@ -5,7 +5,7 @@
  * hash checks the event itself afterwards. Interned texts are exact.
  */
 import { exactValues, type ValuePattern } from '../../api/selectors/value-pattern.ts'
-import { placeOf, workloadOf } from '../../incidents/marks.ts'
+import { placeAndWorkload } from '../../incidents/marks.ts'
 import { patternOf } from '../../incidents/pattern.ts'
 import type { EventFields, ObjectReference } from '../../storage/event-fields.ts'
 import type { Mention, Requires, ValueField } from '../../storage/requires.ts'
@@ -72,11 +72,11 @@ export function writeColumns(
   const { key, fields } = stored
   const { regarding, related } = fields
   const { cluster, namespace } = key
-  const node = placeOf(stored)
-  target[at + COLUMNS.workload] = hashOfObject(workloadOf(stored))
+  const { workload, node } = placeAndWorkload(stored)
+  target[at + COLUMNS.workload] = hashOfObject(workload)
   target[at + COLUMNS.pattern] = patternOf(fields.note)
   target[at + COLUMNS.node] = nodeNumber(node)
-  target[at + COLUMNS.regardingUid] = hash(regarding.uid)
+  target[at + COLUMNS.regardingUid] = uidNumber(regarding.uid)
   target[at + COLUMNS.regarding] = hashOfObject(regarding)
   target[at + COLUMNS.relatedUid] = related.uid === '' ? 0 : hash(related.uid)
   target[at + COLUMNS.related] = hasObject(related) ? hashOfObject(related) : 0
@@ -194,6 +194,11 @@ const NO_CONDITIONS: Conditions = { numbers: [], texts: [] }
 
 function equal(column: Column, values: readonly number[]): Condition {
   return { column, values: [...new Set(values)], isEqual: true }
+}
+
+/** The number of a uid in the column `regardingUid`. */
+export function uidNumber(uid: string): number {
+  return hash(uid)
 }
 
 function nodeNumber(name: string): number {

@@ -82,3 +82,21 @@ test('a search finds what is in names, kinds, notes and reasons, and nothing els
     { numRuns: 500 },
   )
 })
+
+test('events without a node are found by an empty one, as by a plain test', () => {
+  const memory = new EventMemory(defaultMemoryBounds, { now: () => 0 })
+  for (const [at, instance] of ['', 'n1'].entries()) {
+    const key = { cluster: 'local', namespace: 'shop', name: `e${at}` }
+    const metadata = { name: key.name, namespace: key.namespace }
+    const body = { metadata, reportingController: 'kubelet', reportingInstance: instance }
+    memory.put(storedEvent(key, versionOfChange(at + 1, 0), Buffer.from(JSON.stringify(body))))
+  }
+  const hits = (...nodes: string[]) => {
+    const selector = { matches: () => true, requires: { nodes } }
+    const matcher = new Matcher(memory, { scope: allEvents, selector }, true)
+    return [...matcher.hitsIn({ slots: [0, 1], length: 2, except: undefined })]
+  }
+  assert.deepEqual(hits(''), [0])
+  assert.deepEqual(hits('n1'), [1])
+  assert.deepEqual(hits('', 'n1'), [0, 1])
+})

@@ -71,14 +71,14 @@ export class GroupCounts {
 
   #add(row: number, slot: number, objects: ObjectNumbers): void {
     const table = this.#table
-    const { count, firstMs, lastMs: seenMs, isEstimated } = this.#times.within(slot)
+    const { count, lastMs: seenMs, isEstimated } = this.#times.within(slot)
     const isFirst = this.events[row] === 0
     increase(this.events, row, 1)
     if (isEstimated) this.estimated[row] = 1
     if (table.valueOf(slot, COLUMNS.type) === this.#warning) increase(this.warnings, row, count)
     const known = this.#pairs.size
     if (this.#pairs.numberOf(row, objects.numberOf(slot)) === known) increase(this.objects, row, 1)
-    this.#addFirst(row, firstMs)
+    this.#addFirst(row, table.firstSeenOf(slot))
     if (!isFirst && !this.#isBetterSample(row, slot, seenMs)) return
     this.lastMs[row] = seenMs
     this.samples[row] = slot

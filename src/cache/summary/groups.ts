@@ -29,11 +29,10 @@ export class Groups {
   #occurrences = new Float64Array(chunkMax)
   /** An event of each group. */
   #samples = new Uint32Array(chunkMax)
-  /** When the first occurrence of each group was; 0 when it is not known. Empty if not wanted. */
+  /** When the first event of each group began; 0 when it is not known. Empty if not wanted. */
   #begins: Float64Array
   /** Whether a group has Warnings. Empty if not wanted. */
   #warned: Uint8Array
-  readonly #times: OccurrenceTimes
   readonly #warning: number | undefined
   readonly #before: OccurrenceTimes | undefined
   #countsBefore: Float64Array
@@ -57,7 +56,6 @@ export class Groups {
   private constructor(table: EventTable, list: SlotList, options: GroupsOptions) {
     const { groupBy, objects, hasBegins = false } = options
     this.#table = table
-    this.#times = list.times
     this.#warning = hasBegins ? table.texts.find('Warning') : undefined
     this.#begins = new Float64Array(hasBegins ? chunkMax : 0)
     this.#warned = new Uint8Array(hasBegins ? chunkMax : 0)
@@ -81,7 +79,7 @@ export class Groups {
     return this.#occurrences[group] ?? 0
   }
 
-  /** When the first occurrence was; 0 when it is not known. Requires `hasBegins`. */
+  /** When its first event began; 0 when it is not known. Requires `hasBegins`. */
   beginOf(group: number): number {
     return this.#begins[group] ?? 0
   }
@@ -129,9 +127,7 @@ export class Groups {
 
   #addBegin(group: number, slot: number): void {
     const known = this.#begins[group] || Number.POSITIVE_INFINITY
-    // Only an event that began earlier may have to be decoded.
-    if (this.#table.firstSeenOf(slot) >= known) return
-    const firstMs = this.#times.firstOf(slot)
+    const firstMs = this.#table.firstSeenOf(slot)
     if (firstMs !== 0 && firstMs < known) this.#begins[group] = firstMs
   }
 

@@ -4,10 +4,9 @@ import type { TimeWindow } from '../../storage/summary.ts'
 import type { EventTable } from '../memory/event-table.ts'
 
 /** The occurrences of one event within a window. */
-export interface WindowCount {
+interface WindowCount {
   readonly count: number
   /** 0 when no field of the event has a time, or when there are none. */
-  readonly firstMs: number
   readonly lastMs: number
   /** Some of them may have been outside of the window, or others within it. */
   readonly isEstimated: boolean
@@ -38,28 +37,15 @@ export class OccurrenceTimes {
     return this.isWhole(slot) ? table.occurrencesOf(slot) : this.within(slot).count
   }
 
-  /** When the first of them was; see `WindowCount`. */
-  firstOf(slot: number): number {
-    if (!this.isWhole(slot)) return this.within(slot).firstMs
-    const firstMs = this.#table.firstSeenOf(slot)
-    return firstMs >= this.#sinceMs ? firstMs : this.#table.lastSeenOf(slot)
-  }
-
   within(slot: number): WindowCount {
     const table = this.#table
     if (!this.isWhole(slot)) return this.#part(table.occurrencesIn(slot))
     const count = table.occurrencesOf(slot)
-    return {
-      count,
-      firstMs: this.firstOf(slot),
-      lastMs: table.lastSeenOf(slot),
-      isEstimated: false,
-    }
+    return { count, lastMs: table.lastSeenOf(slot), isEstimated: false }
   }
 
   #part({ spans }: Occurrences): WindowCount {
     let count = 0
-    let firstMs = 0
     let lastMs = 0
     let isEstimated = false
     for (const span of spans) {
@@ -67,11 +53,10 @@ export class OccurrenceTimes {
       const before = countBefore(span, this.#sinceMs)
       const end = countBefore(span, this.#untilMs)
       if (end <= before) continue
-      if (count === 0) firstMs = timeOf(span, before)
       lastMs = timeOf(span, end - 1)
       count += end - before
     }
-    return { count, firstMs, lastMs, isEstimated }
+    return { count, lastMs, isEstimated }
   }
 
   /** Whether it is unknown which of its occurrences were within the window. */

@@ -7,8 +7,10 @@ import type { EventMemory, State } from '../memory/memory.ts'
 import { type SearchOptions, search } from '../read/search.ts'
 import { OccurrenceTimes } from './occurrence-times.ts'
 
-/** Slots that are visited between two reads of the clock. */
+/** Slots that space is reserved for at once. */
 export const chunkMax = 4_096
+/** Slots that are visited between two reads of the clock: each may be decoded, and be in many buckets. */
+const visitedMax = 128
 
 /** Some slots, and where they are in the list. */
 export interface Chunk {
@@ -33,10 +35,13 @@ export class SlotList {
   #size = 0
 
   static async of(memory: EventMemory, state: State, query: WindowSearch): Promise<SlotList> {
-    const { window = {}, newSince } = query
-    const list = new SlotList(memory.table, window, newSince)
+    const { window = {}, newSince, lane, signal } = query
     const selector = seenSince(query.selector, (newSince ?? window).sinceMs)
-    await search(memory, state, { ...query, selector }, (slot) => list.#add(slot))
+    const found = new SlotList(memory.table, window, newSince)
+    await search(memory, state, { ...query, selector }, (slot) => found.#add(slot, 0))
+    const list = new SlotList(memory.table, window, newSince)
+    using slices = lane.slices({ signal })
+    await found.each({ slices, signal }, ({ slots }) => list.#addSeen(slots))
     return list
   }
 
@@ -49,7 +54,7 @@ export class SlotList {
     return this.#size
   }
 
-  /** Visits all chunks in time slices. `prepare` runs before each chunk, in the same slices. */
+  /** Visits all slots, some at a time, in time slices. `prepare` runs before each chunk. */
   async each(
     { slices, signal }: { readonly slices: Slices; readonly signal: AbortSignal },
     visit: (chunk: Chunk) => void,
@@ -57,18 +62,29 @@ export class SlotList {
   ): Promise<void> {
     for (const [index, { slots, counts }] of this.#chunks.entries()) {
       await prepare?.()
-      const from = index * chunkMax
-      const end = this.#size - from
-      visit({ slots: slots.subarray(0, end), counts: counts.subarray(0, end), from })
-      if (!slices.isOver()) continue
-      await slices.next()
-      throwIfAborted(signal)
+      const first = index * chunkMax
+      const end = Math.min(chunkMax, this.#size - first)
+      for (let from = 0; from < end; from += visitedMax) {
+        const to = Math.min(end, from + visitedMax)
+        const part = { slots: slots.subarray(from, to), counts: counts.subarray(from, to) }
+        visit({ ...part, from: first + from })
+        if (!slices.isOver()) continue
+        await slices.next()
+        throwIfAborted(signal)
+      }
     }
   }
 
-  #add(slot: number): true {
-    const count = this.times.countOf(slot)
-    if (count === 0 && (this.before?.countOf(slot) ?? 0) === 0) return true
+  /** Adds those that were observed within one of the windows. */
+  #addSeen(slots: Uint32Array): void {
+    for (let at = 0; at < slots.length; at++) {
+      const slot = slots[at] ?? 0
+      const count = this.times.countOf(slot)
+      if (count > 0 || (this.before?.countOf(slot) ?? 0) > 0) this.#add(slot, count)
+    }
+  }
+
+  #add(slot: number, count: number): true {
     const at = this.#size % chunkMax
     if (at === 0) {
       this.#chunks.push({ slots: new Uint32Array(chunkMax), counts: new Uint32Array(chunkMax) })

@@ -279,12 +279,11 @@ function seenIn(event: StoredEvent, window: TimeWindow, newSince?: TimeWindow): 
     const { untilMs = Number.POSITIVE_INFINITY } = window
     return [sinceMs, untilMs].some((ms) => fromMs < ms && ms <= toMs)
   })
-  const firstMs = isWhole ? (firstSeenMs >= sinceMs ? firstSeenMs : lastSeenMs) : times[0]?.ms
   return {
     event,
     count: times.length,
     before: before.length,
-    firstMs: Math.floor(firstMs ?? 0),
+    firstMs: firstSeenMs,
     lastMs: isWhole ? lastSeenMs : Math.floor(times.at(-1)?.ms ?? 0),
     isEstimated: !isWhole && isCut,
   }

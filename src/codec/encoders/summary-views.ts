@@ -52,6 +52,12 @@ const NOTE: CountColumn = {
   cell: (summary) => textOf(summary, 'sampleNote').replaceAll(/\s+/g, ' ').trim(),
 }
 
+/** Groups with Warnings come first in the incident list, so it must show where they end. */
+const TYPE: CountColumn = {
+  ...column('Type', 0, 'Warning if some of the events are.'),
+  cell: (summary) => ((numberOf(summary, 'warnings') ?? 0) > 0 ? 'Warning' : 'Normal'),
+}
+
 const RULE: CountColumn = {
   ...column('Rule', 1, 'What decided the workload: owner, event, name or self.'),
   cell: (summary) => textOf(summary, 'workloadRule'),
@@ -63,6 +69,8 @@ export function summaryView(
   { isCompared = false }: { readonly isCompared?: boolean } = {},
 ): EventView {
   const shown = groupBy.filter((field) => field !== 'namespace')
+  const isIncident = groupBy.includes('workload')
+  const types = isIncident && !groupBy.includes('type') ? [TYPE] : []
   const counts = [
     OCCURRENCES,
     ...(isCompared ? [BEFORE] : []),
@@ -72,24 +80,30 @@ export function summaryView(
     FIRST,
     LAST,
     NOTE,
-    ...(groupBy.includes('workload') ? [RULE] : []),
+    ...(isIncident ? [RULE] : []),
   ]
   return objectView({
     type: eventSummaryType,
     apiVersion: TIDINGS_API_VERSION,
     columns: [
+      ...types.map(definitionOf),
       ...shown.map((field) => groupColumns[field]),
-      ...counts.map(({ cell: _cell, ...definition }) => definition),
+      ...counts.map(definitionOf),
     ],
     cells: (summary, nowMs) => {
       const group = structOf(summary, 'group')
       return [
+        ...types.map(({ cell }) => cell(summary, nowMs)),
         ...shown.map((field) => textOf(group, field)),
         ...counts.map(({ cell }) => cell(summary, nowMs)),
       ]
     },
     emptyMembers: '',
   })
+}
+
+function definitionOf({ cell: _cell, ...definition }: CountColumn): ColumnDefinition {
+  return definition
 }
 
 function counted(name: string, member: string, description: string): CountColumn {
@@ -115,11 +129,17 @@ export const histogramView: EventView = objectView({
       shortTime(textOf(bucket, 'startTime')),
       shortTime(textOf(bucket, 'endTime')),
       counts.reduce((sum, one) => sum + (numberOf(one, 'occurrences') ?? 0), 0),
-      counts.map((one) => `${textOf(one, 'name')}=${numberOf(one, 'occurrences')}`).join(' '),
+      counts.map(countText).join(' '),
     ]
   },
   emptyMembers: '',
 })
+
+/** `~` marks an estimate. */
+function countText(one: JsonObject): string {
+  const mark = memberOf(one, 'estimated') === true ? '~' : ''
+  return `${textOf(one, 'name')}=${mark}${numberOf(one, 'occurrences')}`
+}
 
 function countsOf(bucket: JsonObject): readonly JsonObject[] {
   const counts = memberOf(bucket, 'counts')

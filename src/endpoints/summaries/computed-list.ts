@@ -38,6 +38,11 @@ export function summaryPlan(target: ListTarget, nowMs: number): SummaryPlan {
   if (query.get('resourceVersionMatch') === 'Exact') {
     throw badRequest('a summary is of the present: use resourceVersionMatch=NotOlderThan')
   }
+  for (const bound of ['since', 'until']) {
+    if (query.has(bound)) {
+      throw badRequest(`${bound} is a field label: send fieldSelector=${bound}%3D<time>`)
+    }
+  }
   const parameter = readInteger(query, 'limit') ?? 0
   const limits = [parameter > 0 ? parameter : undefined, readLimitLabel(target)]
   // A list with a limit and a version is of exactly that version, because of its next pages.

@@ -9,12 +9,18 @@ import { resourceNames } from '../../registry/storage-errors.ts'
 import type { SourceRate, TopSources } from '../../registry/top-sources.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { EventSummaries, SummaryOptions } from '../../storage/summary.ts'
-import type { MirroredClusters } from '../events/event-api.ts'
+import type { EventApi, MirroredClusters } from '../events/event-api.ts'
 import type { ListOnlyResource, ResourcePath } from '../objects/read-only-service.ts'
 import { negotiateList } from '../request/negotiate.ts'
 import { computed, computedResponse, summaryPlan } from './computed-list.ts'
 import { type ShownGroup, summaryObject } from './summary-objects.ts'
-import { isOfEvents, readComparison, readSummaryQuery, SHOWN_MAX } from './summary-options.ts'
+import {
+  type Comparison,
+  isOfEvents,
+  readComparison,
+  readSummaryQuery,
+  SHOWN_MAX,
+} from './summary-options.ts'
 
 export const EVENT_SUMMARIES: ResourcePath = {
   group: TIDINGS_GROUP,
@@ -31,6 +37,8 @@ export interface SummariesOptions {
   readonly version: () => Version
   readonly mirrored?: MirroredClusters | undefined
   readonly rates: Pick<TopSources, 'top'>
+  /** If undefined, nobody is told that there is nothing to compare with. */
+  readonly oldestIn?: EventApi['oldestIn']
   /** The wall clock in milliseconds. */
   readonly now?: (() => number) | undefined
 }
@@ -96,6 +104,7 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
         ? await count(groupBy)
         : { version: options.version(), ...rates.groups(groupsMax) }
       const context = { cluster, place, version: shown.version }
+      const oldestMs = comparison && (await options.oldestIn?.(plan.scope, lane))
       return computedResponse(encoder, {
         version: shown.version,
         lane,
@@ -104,6 +113,7 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
         warnings: [
           ...(options.mirrored?.warnings(cluster) ?? []),
           ...plan.warnings,
+          ...comparisonWarning(comparison, oldestMs),
           // A client that sends a lower limit knows that there are more. kubectl always sends 500.
           ...(plan.limit < SHOWN_MAX ? [] : hiddenWarning(shown.hidden)),
         ],
@@ -156,6 +166,20 @@ class Rates {
 function perMinute(perSecond: number): number {
   return Math.round(perSecond * 60)
 }
+
+/** Without earlier events everything looks new. */
+function comparisonWarning(
+  comparison: Comparison | undefined,
+  oldestMs: number | undefined,
+): readonly string[] {
+  if (comparison === undefined || oldestMs === undefined) return []
+  if (oldestMs <= comparison.newSince.sinceMs + SLACK_MS) return []
+  const oldest = new Date(oldestMs).toISOString().slice(0, 19)
+  return [`events go back only to ${oldest}Z: what happened before cannot be compared with`]
+}
+
+/** Nothing may have happened at the very beginning. */
+const SLACK_MS = 3_600_000
 
 function hiddenWarning(hidden: number): readonly string[] {
   if (hidden === 0) return []

@@ -70,10 +70,15 @@ function usualOrder(groupBy: string | undefined, rateOf: ShownField | undefined)
   return rateOf === 'user' ? 'rate' : 'count'
 }
 
+interface BoundedWindow {
+  readonly sinceMs: number
+  readonly untilMs: number
+}
+
 /** The windows of a summary that shows what is new. */
 export interface Comparison {
-  readonly window: Required<TimeWindow>
-  readonly newSince: Required<TimeWindow>
+  readonly window: BoundedWindow
+  readonly newSince: BoundedWindow
 }
 
 /**

@@ -186,7 +186,7 @@ describe('eventSelector', () => {
     })
     assert.deepEqual(requires('mentions=Pod/a*'), { fragments: [['a']], isAll })
     const names = [...eventFieldNames.keys()].filter(
-      (name) => !['since', 'until', 'pattern'].includes(name),
+      (name) => !['since', 'until', 'pattern', 'node'].includes(name),
     )
     assert.deepEqual(requires(names.map((name) => `${name}!=Pod/x`).join(',')), {
       values: ['controller', 'reason', 'regarding.kind', 'reportingController', 'type'].map(
@@ -211,6 +211,9 @@ describe('eventSelector', () => {
     assert.equal(matches('workload=Pod/web-7d9f8b6c5-x2k4q'), true)
     assert.equal(matches('workload=StatefulSet/web|Deployment/web'), true)
     assert.equal(matches('workload=Deployment/other'), false)
+    assert.equal(matches('workload=deployment.apps/web'), true)
+    assert.equal(matches('workload=Deployment/web,workload=Pod/web-7d9f8b6c5-x2k4q'), true)
+    assert.equal(matches('workload=deploy/web,workload=Deployment/web'), true)
     const told = { kind: 'Rollout', name: 'web', rule: 'owner' as const }
     const trailer = encodeTrailer({ workload: told }, stored(deployed).fields)
     assert.equal(matches('workload=Rollout/web', { ...stored(deployed), trailer }), true)

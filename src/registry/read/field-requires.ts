@@ -10,7 +10,7 @@ import {
   type ValueRequirement,
 } from '../../storage/requires.ts'
 import type { TimeWindow } from '../../storage/summary.ts'
-import { boundOf, mentionOf, notePatternOf, workloadPatternOf } from './field-tests.ts'
+import { boundOf, mentionOf, patternNumberOf, workloadPatternOf } from './field-tests.ts'
 import { isPlainText, isTextTerm, textsOf } from './text-test.ts'
 
 /** `isAlone`: there are no other requirements. */
@@ -30,7 +30,7 @@ export function requirementsOf(
     mentions: mentionsOf(fields),
     workloads: workloadsOf(fields),
     nodes: exact(requiredPatterns(fields, 'node')),
-    notePatterns: requiredPatterns(fields, 'pattern')?.map(notePatternOf),
+    notePatterns: requiredPatterns(fields, 'pattern')?.map(patternNumberOf),
     values: values.length === 0 ? undefined : values,
     ...windowOf(fields, nowMs),
     texts: texts.length === 0 ? undefined : texts,

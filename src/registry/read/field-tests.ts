@@ -10,8 +10,8 @@ import {
   type ValuePattern,
 } from '../../api/selectors/value-pattern.ts'
 import { badRequest } from '../../api/status.ts'
-import { placeOf, workloadOf } from '../../incidents/marks.ts'
-import { parsePatternId, patternOf } from '../../incidents/pattern.ts'
+import { notePatternOf, placeOf, workloadOf } from '../../incidents/marks.ts'
+import { parsePatternId } from '../../incidents/pattern.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 import type { ObjectReference } from '../../storage/event-fields.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
@@ -47,6 +47,10 @@ function testOf(requirement: FieldRequirement, nowMs: number): EventTest {
       return ({ fields }) =>
         (isAnyOf(wanted, fields.regarding) || isAnyOf(wanted, fields.related)) === isEqual
     }
+    case 'node': {
+      for (const pattern of patterns) checkNode(pattern)
+      return (stored) => isAnyMatch(patterns, placeOf(stored)) === isEqual
+    }
     case 'workload': {
       const wanted = patterns.map(workloadPatternOf)
       return (stored) =>
@@ -54,8 +58,8 @@ function testOf(requirement: FieldRequirement, nowMs: number): EventTest {
         isEqual
     }
     case 'pattern': {
-      const wanted = patterns.map(notePatternOf)
-      return ({ fields }) => wanted.includes(patternOf(fields.note)) === isEqual
+      const wanted = patterns.map(patternNumberOf)
+      return (stored) => wanted.includes(notePatternOf(stored)) === isEqual
     }
     default: {
       const read = readers[field as PlainField]
@@ -88,7 +92,11 @@ export function mentionOf(pattern: ValuePattern): MentionPattern {
   if (!isPrefix && UID.test(text)) return { uid: text }
   return (
     objectPatternOf(pattern) ??
-    fail('mentions', pattern, `a kind and a name, such as Pod/${exampleOf(pattern)}, or a uid`)
+    fail(
+      'mentions',
+      pattern,
+      `a kind and a name, such as Pod/${exampleOf(pattern, 'web-0')}, or a uid`,
+    )
   )
 }
 
@@ -96,12 +104,22 @@ export function mentionOf(pattern: ValuePattern): MentionPattern {
 export function workloadPatternOf(pattern: ValuePattern): ObjectPattern {
   return (
     objectPatternOf(pattern) ??
-    fail('workload', pattern, `a kind and a name, such as Deployment/${exampleOf(pattern)}`)
+    fail(
+      'workload',
+      pattern,
+      `a kind and a name, such as Deployment/${exampleOf(pattern, 'checkout')}`,
+    )
   )
 }
 
+/** Other labels take a kind and a name. */
+function checkNode(pattern: ValuePattern): void {
+  const [, name] = pattern.text.split('/')
+  if (name !== undefined) fail('node', pattern, `the name alone: node=${truncate(name)}`)
+}
+
 /** Parses the id of a pattern. */
-export function notePatternOf(pattern: ValuePattern): number {
+export function patternNumberOf(pattern: ValuePattern): number {
   const number = pattern.isPrefix ? undefined : parsePatternId(pattern.text)
   return (
     number ?? fail('pattern', pattern, 'the eight digits that kubectl get eventsummaries shows')
@@ -109,8 +127,10 @@ export function notePatternOf(pattern: ValuePattern): number {
 }
 
 function objectPatternOf({ text, isPrefix }: ValuePattern): ObjectPattern | undefined {
-  const [kind = '', name = '', surplus] = text.split('/')
-  if (kind === '' || name === '' || surplus !== undefined) return undefined
+  const [resource = '', name = '', surplus] = text.split('/')
+  if (resource === '' || name === '' || surplus !== undefined) return undefined
+  // kubectl prints `deployment.apps/checkout`.
+  const [kind = ''] = resource.split('.')
   return { kind: kindOfWord(kind), name: { text: name, isPrefix } }
 }
 
@@ -119,8 +139,8 @@ function fail(label: string, pattern: ValuePattern, wanted: string): never {
 }
 
 /** What was probably meant as a name. */
-function exampleOf(pattern: ValuePattern): string {
-  return pattern.text === '' || pattern.text.includes('/') ? 'web-0' : shownOf(pattern)
+function exampleOf(pattern: ValuePattern, usual: string): string {
+  return pattern.text === '' || pattern.text.includes('/') ? usual : shownOf(pattern)
 }
 
 function shownOf({ text, isPrefix }: ValuePattern): string {
@@ -147,7 +167,7 @@ function isMentioned({ kind, name, uid }: Named, mention: MentionPattern): boole
 
 type PlainField = Exclude<
   SelectableField,
-  'since' | 'until' | 'mentions' | 'text' | 'search' | 'workload' | 'pattern'
+  'since' | 'until' | 'mentions' | 'text' | 'search' | 'workload' | 'node' | 'pattern'
 >
 
 const readers: Readonly<Record<PlainField, (stored: StoredEvent) => string>> = {
@@ -160,7 +180,6 @@ const readers: Readonly<Record<PlainField, (stored: StoredEvent) => string>> = {
   reportingInstance: (stored) => stored.fields.reportingInstance,
   source: ({ fields }) => fields.sourceComponent || fields.reportingController,
   controller: ({ fields }) => fields.reportingController || fields.sourceComponent,
-  node: placeOf,
   'regarding.kind': (stored) => stored.fields.regarding.kind,
   'regarding.namespace': (stored) => stored.fields.regarding.namespace,
   'regarding.name': (stored) => stored.fields.regarding.name,

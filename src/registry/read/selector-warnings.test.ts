@@ -19,6 +19,12 @@ test('a warning says what to write instead', () => {
   const kinds = 'kinds begin with a capital letter, and are compared with case'
   for (const [text, warning] of [
     ['type=Warning', ''],
+    ['reason="BackOff"', 'reason="BackOff": leave out the quotes'],
+    ['workload=Deployment/web|Pod/web-7d9f8b6c5-x2k4q', ''],
+    [
+      'workload=rs/web-7d9f8b6c5',
+      'workload=rs/web-7d9f8b6c5: its pods belong to Deployment/web: write workload=Deployment/web',
+    ],
     ['type=Warning|Normal', ''],
     ['type=Warn*', ''],
     ['type=warning', `type=warning: ${types}`],

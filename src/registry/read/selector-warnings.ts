@@ -3,6 +3,7 @@ import type { FieldRequirement, SelectableField } from '../../api/selectors/fiel
 import { isMatch, overlap, patternsText } from '../../api/selectors/value-pattern.ts'
 import { badRequest } from '../../api/status.ts'
 import { EVENT_TYPES } from '../../api/validation/event-validation.ts'
+import { workloadByName } from '../../incidents/workload.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 import type { Requires } from '../../storage/requires.ts'
 import { hasSeveralValues } from './merged-fields.ts'
@@ -13,7 +14,12 @@ export function selectorWarnings(
   fields: readonly FieldRequirement[],
   { sinceMs, untilMs }: Pick<Requires, 'sinceMs' | 'untilMs'> = {},
 ): readonly string[] {
-  const warnings = [...fields.flatMap(typeWarnings), ...fields.flatMap(kindWarnings)]
+  const warnings = [
+    ...fields.flatMap(quoteWarnings),
+    ...fields.flatMap(typeWarnings),
+    ...fields.flatMap(kindWarnings),
+    ...fields.flatMap(workloadWarnings),
+  ]
   const contradiction = contradictionIn(fields)
   if (contradiction !== undefined) warnings.push(contradiction)
   if (sinceMs !== undefined && untilMs !== undefined && sinceMs >= untilMs) {
@@ -31,6 +37,26 @@ export function selectorWarnings(
 export function checkContradictions(fields: readonly FieldRequirement[]): void {
   const found = contradictionIn(fields.filter(({ field }) => isOwnField(field)))
   if (found !== undefined) throw badRequest(found)
+}
+
+/** A shell passes on the quotes within a selector that is quoted as a whole. */
+function quoteWarnings({ label, operator, patterns }: FieldRequirement): readonly string[] {
+  return patterns
+    .filter(({ text }) => /^(["']).*\1$/.test(text))
+    .map(({ text }) => `${label}${operator}${truncate(text)}: leave out the quotes`)
+}
+
+/** Pods belong to the Deployment or CronJob, not to what is between them. */
+function workloadWarnings({ field, operator, patterns }: FieldRequirement): readonly string[] {
+  if (field !== 'workload' || operator !== '=') return []
+  return patterns.flatMap(({ text, isPrefix }) => {
+    const [word = '', name = ''] = text.split('/')
+    const kind = kindNameOf(word) ?? word
+    const above = workloadByName({ kind, name })
+    if (isPrefix || kind === 'Pod' || above.rule !== 'name') return []
+    const wanted = truncate(`${above.kind}/${above.name}`)
+    return [`workload=${truncate(text)}: its pods belong to ${wanted}: write workload=${wanted}`]
+  })
 }
 
 function typeWarnings({ field, label, operator, patterns }: FieldRequirement): readonly string[] {

@@ -115,14 +115,19 @@ for (const version of [OLDEST, RECORDED_WITH]) {
 
     test('What is going on?', async (t) => {
       const [head, ...rows] = await run(commandOf(t.name))
-      assert.deepEqual(head?.slice(0, 5), [
+      assert.deepEqual(head?.slice(0, 6), [
         'NAMESPACE',
+        'TYPE',
         'WORKLOAD',
         'REASON',
         'PATTERN',
         'OCCURRENCES',
       ])
-      const incidents = rows.map(([, workload, reason, , occurrences]) =>
+      assert.deepEqual(
+        rows.map(([, type]) => type),
+        ['Warning', 'Warning', 'Normal', 'Normal', 'Normal', 'Normal'],
+      )
+      const incidents = rows.map(([, , workload, reason, , occurrences]) =>
         [workload, reason, occurrences].join(' '),
       )
       assert.deepEqual(incidents.slice(0, 3), [
@@ -144,7 +149,7 @@ for (const version of [OLDEST, RECORDED_WITH]) {
       assert.equal(rows.length, 6)
       const since = await run(`${commandOf(t.name)},since=100m`)
       assert.deepEqual(
-        since.slice(1).map(([, workload]) => workload),
+        since.slice(1).map(([, , workload]) => workload),
         // The crash loop is not new, but occurs ten times as often as on average the day before.
         ['Deployment/checkout', 'Deployment/web', 'Deployment/web'],
       )
