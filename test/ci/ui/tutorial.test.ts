@@ -9,6 +9,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
+import type { Locator } from 'playwright-core'
 import { blocksOf } from '../../../tools/markdown.ts'
 import { TestBrowser, type TestPage } from '../../support/browser.ts'
 import { startDev } from '../../support/dev-server.ts'
@@ -62,9 +63,7 @@ async function follow(opened: TestPage, step: string): Promise<void> {
   const seen = /You see “(.+?)”/.exec(step)?.[1]
   try {
     if (clicked !== undefined) {
-      const place = step.includes(' in the list of events')
-        ? page.getByRole('list', { name: 'Events' })
-        : page.locator('body')
+      const place = placeOf(step, page)
       const control = place
         .getByRole('link', { name: clicked })
         .or(place.getByRole('button', { name: clicked }))
@@ -78,6 +77,13 @@ async function follow(opened: TestPage, step: string): Promise<void> {
   } catch (error) {
     throw new Error(`the page is not as the tutorial says: ${step}\n${error}`)
   }
+}
+
+/** The same name may be in several places. */
+function placeOf(step: string, page: TestPage['page']): Locator {
+  if (step.includes(' in the list of events')) return page.getByRole('list', { name: 'Events' })
+  if (step.includes(' among the incidents')) return page.getByRole('table', { name: 'Incidents' })
+  return page.locator('body')
 }
 
 /** Drags from a share of the histogram's width to its end. */
