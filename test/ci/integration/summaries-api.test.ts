@@ -330,7 +330,7 @@ describe('summaries and histograms', () => {
       { fieldSelector: 'buckets=1,by=reason' },
       { accept: TABLE, namespace: 'shop' },
     )
-    assert.deepEqual(table.json.rows[0].cells.slice(2), [9, 'BackOff=9'])
+    assert.deepEqual(table.json.rows[0].cells.slice(2), [9, 'BackOff=~9'])
     assert.equal(table.json.rows[0].object.metadata.namespace, 'shop')
   })
 
