@@ -10,7 +10,7 @@ import { OccurrenceTimes } from './occurrence-times.ts'
 /** Slots that space is reserved for at once. */
 export const chunkMax = 4_096
 /** Slots that are visited between two reads of the clock: each may be decoded, and be in many buckets. */
-const visitedMax = 128
+const visitedMax = 256
 
 /** Some slots, and where they are in the list. */
 export interface Chunk {
@@ -37,9 +37,13 @@ export class SlotList {
   static async of(memory: EventMemory, state: State, query: WindowSearch): Promise<SlotList> {
     const { window = {}, newSince, lane, signal } = query
     const selector = seenSince(query.selector, (newSince ?? window).sinceMs)
-    const found = new SlotList(memory.table, window, newSince)
-    await search(memory, state, { ...query, selector }, (slot) => found.#add(slot, 0))
-    const list = new SlotList(memory.table, window, newSince)
+    const { table } = memory
+    const found = new SlotList(table, window, newSince)
+    const searched = { ...query, selector }
+    await search(memory, state, searched, (slot) => found.#add(slot, table.occurrencesOf(slot)))
+    const isUnbounded = window.sinceMs === undefined && window.untilMs === undefined
+    if (isUnbounded && newSince === undefined) return found
+    const list = new SlotList(table, window, newSince)
     using slices = lane.slices({ signal })
     await found.each({ slices, signal }, ({ slots }) => list.#addSeen(slots))
     return list
