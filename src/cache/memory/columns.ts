@@ -196,6 +196,11 @@ function equal(column: Column, values: readonly number[]): Condition {
   return { column, values: [...new Set(values)], isEqual: true }
 }
 
+/** The number of an object in the column `regarding`. */
+export function objectNumber(object: { readonly kind: string; readonly name: string }): number {
+  return hashOfObject(object)
+}
+
 /** The number of a uid in the column `regardingUid`. */
 export function uidNumber(uid: string): number {
   return hash(uid)

@@ -1,4 +1,4 @@
-import { indexes } from './columns.ts'
+import { COLUMNS, indexes } from './columns.ts'
 import type { EventTable } from './event-table.ts'
 import { ColumnOrder, KeyOrder, TimeOrder } from './row-orders.ts'
 import { SlotTree, type TreeView } from './slot-tree.ts'
@@ -56,6 +56,13 @@ export class EventIndexes {
   /** The set by key as it is now. Valid until the next change. */
   peekByKey(): TreeView {
     return this.#byKey.peek()
+  }
+
+  /** The set by regarded object. Valid until the next change. */
+  peekRegarding(): TreeView {
+    const tree = this.#byColumn[indexes.findIndex(({ column }) => column === COLUMNS.regarding)]
+    if (tree === undefined) throw new RangeError('regarded objects have no index')
+    return tree.peek()
   }
 
   /** Returns the row in which the event was before, if it was in one: it is replaced. */

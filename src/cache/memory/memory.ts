@@ -24,6 +24,7 @@ import { NamespaceCounts } from './namespaces.ts'
 import { orderKey, viewOf } from './order-key.ts'
 import { PresentRows } from './present-rows.ts'
 import { RegardedKinds } from './regarded-kinds.ts'
+import type { TreeView } from './slot-tree.ts'
 
 export interface MemoryBounds {
   readonly statesMax: number
@@ -161,6 +162,11 @@ export class EventMemory {
   /** The present state. Valid until the next change. */
   peek(): State {
     return { version: this.#version, ...this.#indexes.peek(), rows: this.#rows }
+  }
+
+  /** The present, by regarded object and key. Valid until the next change. */
+  peekRegarding(): TreeView {
+    return this.#indexes.peekRegarding()
   }
 
   /** The snapshot at the revision of this version. */

@@ -1,9 +1,8 @@
-import { type Pod, placeOf } from '../../incidents/marks.ts'
-import { COLUMNS, conditionsOf, uidNumber } from '../memory/columns.ts'
+import { type Pod, placeAndWorkload } from '../../incidents/marks.ts'
+import { COLUMNS, objectNumber, uidNumber } from '../memory/columns.ts'
 import type { EventTable } from '../memory/event-table.ts'
 import type { EventMemory } from '../memory/memory.ts'
-import { orderRange } from '../memory/order-key.ts'
-import { rangesByColumn } from './sources.ts'
+import { viewOf } from '../memory/order-key.ts'
 
 /** Events of a pod that are looked at: a pod that has more is placed by one of the first. */
 const lookedAtMax = 16
@@ -13,25 +12,30 @@ const readBytesMax = 8 * 1024
 
 /** The node of a pod by the events about it; empty if none names it. */
 export function nodeOfPod(memory: EventMemory, cluster: string, pod: Pod): string {
-  const { namespace, name, uid } = pod
   const { table } = memory
-  const keys = [orderRange({ cluster, namespace }, undefined)]
-  const conditions = conditionsOf({ regarding: [{ kind: 'Pod', name }] }, table.texts)
-  const [condition] = conditions?.numbers ?? []
-  const [range] = (condition && rangesByColumn(memory, memory.peek(), keys)(condition)) ?? []
-  if (range === undefined) return ''
-  const { view, from, to } = range
+  const home = table.texts.find(`${cluster}/${pod.namespace}`)
+  if (home === undefined) return ''
+  const number = objectNumber({ kind: 'Pod', name: pod.name })
+  const start = viewOf(Buffer.from(`${cluster}/${pod.namespace}/`))
+  const view = memory.peekRegarding()
+  const first = view.rank(
+    (slot) => table.valueOf(slot, COLUMNS.regarding) - number || table.compareKey(slot, start),
+  )
   let read = 0
-  for (let index = from; index < Math.min(to, from + lookedAtMax) && read < readMax; index++) {
+  for (let index = first; index < Math.min(view.size, first + lookedAtMax); index++) {
     const { run, offset } = view.runAt(index)
-    const slot = run.slots[offset]
-    if (slot === undefined || !isCandidate(table, slot, uid)) continue
+    const slot = run.slots[offset] ?? 0
+    const isOfPod =
+      table.valueOf(slot, COLUMNS.regarding) === number &&
+      table.valueOf(slot, COLUMNS.namespace) === home
+    if (!isOfPod || read === readMax) return ''
+    if (!isCandidate(table, slot, pod.uid)) continue
     read++
     const stored = table.read(slot)
     const { regarding } = stored.fields
     // A StatefulSet reuses names, and hashes may collide.
-    const isSame = regarding.name === name && (uid === '' || regarding.uid === uid)
-    if (isSame && regarding.kind === 'Pod') return placeOf(stored)
+    const isSame = regarding.name === pod.name && (pod.uid === '' || regarding.uid === pod.uid)
+    if (isSame && regarding.kind === 'Pod') return placeAndWorkload(stored).node
   }
   return ''
 }

@@ -131,7 +131,7 @@ const columnRangesMax = 64
  * Finds the slots of ranges of keys that meet a condition, which has a range for each of its values
  * and each range of keys; undefined if there is no index for it.
  */
-export function rangesByColumn(
+function rangesByColumn(
   memory: EventMemory,
   state: State,
   keys: readonly OrderRange[],
