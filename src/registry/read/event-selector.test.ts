@@ -167,21 +167,18 @@ describe('eventSelector', () => {
     assert.deepEqual(requires('regarding.uid=u1|u2,reportingController=ctl,reason=a|b*'), {
       regardingUids: ['u1', 'u2'],
       values: ['reason=a|b*', 'reportingController=ctl'],
-      fragments: [['u1', 'u2']],
       isAll,
     })
     const pod = { kind: 'Pod', name: 'a' }
     assert.deepEqual(requires('regarding.kind=Pod|Node,regarding.name=a,reason=a*,reason=ab'), {
       regarding: [pod, { kind: 'Node', name: 'a' }],
       values: ['reason=ab', 'regarding.kind=Pod|Node'],
-      fragments: [['a']],
       isAll,
     })
     const kind = 'regarding.kind=Pod'
     assert.deepEqual(requires(`${kind},name=a*`), { values: [kind], fragments: [['a']], isAll })
     assert.deepEqual(requires(`mentions=Pod/a|${UID}`), {
       mentions: [{ kind: 'pod', name: 'a' }, { uid: UID }],
-      fragments: [['a', UID]],
       isAll,
     })
     assert.deepEqual(requires('mentions=Pod/a*'), { fragments: [['a']], isAll })

@@ -22,7 +22,7 @@ export function requirementsOf(
   const values = fields.filter(isOfIndex)
   const texts = textsOf(fields)
   const isAll = isAlone && fields.every((one) => isBound(one) || isTextTerm(one) || isOfIndex(one))
-  return {
+  const found: Requires = {
     names: requiredPatterns(fields, 'metadata.name'),
     namespaces: requiredPatterns(fields, 'metadata.namespace'),
     regardingUids: exact(requiredPatterns(fields, 'regarding.uid')),
@@ -34,9 +34,9 @@ export function requirementsOf(
     values: values.length === 0 ? undefined : values,
     ...windowOf(fields, nowMs),
     texts: texts.length === 0 ? undefined : texts,
-    fragments: isAll ? undefined : fragmentsOf(fields),
     isAll,
   }
+  return isAll ? found : { ...found, fragments: fragmentsOf(fields, found) }
 }
 
 /** An index knows only the beginning of long values. */
@@ -84,9 +84,18 @@ function workloadsOf(fields: readonly FieldRequirement[]): readonly NamedObject[
 /** More texts take longer to look for than the event takes to decode. */
 const fragmentsMax = 4
 
-function fragmentsOf(fields: readonly FieldRequirement[]): Requires['fragments'] {
+/** To look for what an index has found would take longer than it saves. */
+function fragmentsOf(
+  fields: readonly FieldRequirement[],
+  { regardingUids, regarding, mentions }: Requires,
+): Requires['fragments'] {
+  const indexed = [
+    ...(regardingUids === undefined ? [] : ['regarding.uid']),
+    ...(regarding === undefined ? [] : ['regarding.name']),
+    ...(mentions === undefined ? [] : ['mentions']),
+  ]
   const found = fields
-    .filter((one) => one.operator === '=' && isInBody(one))
+    .filter((one) => one.operator === '=' && isInBody(one) && !indexed.includes(one.field))
     .map(({ field, patterns }) =>
       patterns.map(field === 'mentions' ? mentionText : ({ text }) => text),
     )
