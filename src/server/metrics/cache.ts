@@ -112,7 +112,7 @@ const KNOWN_OWNERS: readonly Figure<KnownOwners>[] = [
   },
   {
     name: 'tidings_known_owners_evicted_total',
-    help: 'Known owners that were forgotten because of that limit, the oldest of the cluster with the most first.',
+    help: 'Known owners that were forgotten because of that limit, the oldest of the namespace with the most first.',
     isCounter: true,
     read: (owners) => owners.evicted,
   },
