@@ -187,12 +187,14 @@ describe('occurrences within a window', () => {
     assert.equal(counts(late, 0, 5, 10), '2 2?')
   })
 
-  test('another uid, a lower count or an earlier last time begins anew', () => {
+  test('another uid or a lower count begins anew, and an earlier last time moves what was later', () => {
     const other = { ...seen(0, 20, 3), metadata: { name: 'a', uid: 'v' } }
-    for (const tree of [other, seen(0, 20, 1), seen(0, 4, 3)]) {
+    for (const tree of [other, seen(0, 20, 1)]) {
       const one = written(seen(0, 0, 1), seen(0, 8, 2), tree)
       assert.deepEqual(one.sightings, plainEvent(key, 1, tree).sightings)
     }
+    const back = written(seen(0, 0, 1), seen(0, 8, 2), seen(0, 4, 3))
+    assert.equal(counts(back, 0, 3, 5, 10), '1 2 0')
     const same = written(seen(0, 0, 1), seen(0, 8, 2), seen(0, 20, 2))
     assert.equal(counts(same, 0, 5, 10, 25), '1 1 0')
   })
@@ -209,7 +211,7 @@ describe('occurrences within a window', () => {
         ],
       )
     assert.deepEqual(within(0, 20), [[4, 0, 12, false]])
-    assert.deepEqual(within(1, 20), [[3, 4, 12, true]])
+    assert.deepEqual(within(1, 20), [[3, 0, 12, true]])
     assert.deepEqual(within(0, 1), [[1, 0, 0, true]])
     assert.deepEqual(within(13, 20), [])
   })

@@ -25,10 +25,14 @@ export function sightingsOf(
   // An event that was never raised is known only by its own fields.
   const wasRaised = before?.sightings.some(({ by }) => by === 'raise') ?? false
   if (isUnknown || (raised === 0 && !wasRaised)) return [firstSighting(now)]
-  const known = before.sightings
-  const sightings = stored(raised === 0 ? known : [...known, raise(known, now, raised)], now)
-  const isLater = (sightings.at(-1)?.toMs ?? 0) > now.lastSeenMs
-  return isLater ? [firstSighting(now)] : sightings
+  const known = before.sightings.map((one) => notLaterThan(one, now.lastSeenMs))
+  return stored(raised === 0 ? known : [...known, raise(known, now, raised)], now)
+}
+
+/** The last time of an event may be set back. */
+function notLaterThan(sighting: Sighting, lastMs: number): Sighting {
+  const { fromMs, toMs } = sighting
+  return { ...sighting, fromMs: Math.min(fromMs, lastMs), toMs: Math.min(toMs, lastMs) }
 }
 
 function firstSighting({ firstSeenMs, lastSeenMs, occurrences: count }: Seen): Sighting {
@@ -36,9 +40,8 @@ function firstSighting({ firstSeenMs, lastSeenMs, occurrences: count }: Seen): S
   return { count, fromMs: isRange ? firstSeenMs : lastSeenMs, toMs: lastSeenMs, by: 'first write' }
 }
 
-function raise(known: readonly Sighting[], { lastSeenMs }: Seen, count: number): Sighting {
+function raise(known: readonly Sighting[], { lastSeenMs: toMs }: Seen, count: number): Sighting {
   const knownMs = known.at(-1)?.toMs ?? 0
-  const toMs = Math.max(knownMs, lastSeenMs)
   return { count, fromMs: count === 1 ? toMs : knownMs, toMs, by: 'raise' }
 }
 
@@ -98,11 +101,10 @@ export function seenWithin(
   { sinceMs, untilMs }: Window,
 ): SeenWithin {
   const { firstSeenMs, lastSeenMs, occurrences, sightings } = event
-  const isFromBegin = firstSeenMs >= sinceMs
   const isLastWithin = lastSeenMs >= sinceMs && lastSeenMs < untilMs
-  if (isLastWithin && (isFromBegin || occurrences === 1)) {
-    const firstMs = isFromBegin ? firstSeenMs : lastSeenMs
-    return { count: occurrences, firstMs, lastMs: lastSeenMs, isEstimated: false }
+  if (isLastWithin && (firstSeenMs >= sinceMs || occurrences === 1)) {
+    const whole = { count: occurrences, isEstimated: false }
+    return { ...whole, firstMs: firstSeenMs, lastMs: lastSeenMs }
   }
   const parts = sightings
     .map((sighting) => ({
@@ -111,11 +113,10 @@ export function seenWithin(
       to: countBefore(sighting, untilMs),
     }))
     .filter(({ from, to }) => from < to)
-  const [first] = parts
   const last = parts.at(-1)
   return {
     count: parts.reduce((sum, { from, to }) => sum + to - from, 0),
-    firstMs: first === undefined ? 0 : momentOf(first.sighting, first.from),
+    firstMs: last === undefined ? 0 : firstSeenMs,
     lastMs: last === undefined ? 0 : momentOf(last.sighting, last.to - 1),
     isEstimated: sightings.some(
       ({ count, fromMs, toMs }) =>
