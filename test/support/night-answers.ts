@@ -65,8 +65,8 @@ export async function checkIncidents(
       const row = first.find(
         (cells) =>
           cells[0] === namespace &&
-          cells[1] === workload &&
-          (reason === undefined || cells[2] === reason),
+          cells[2] === workload &&
+          (reason === undefined || cells[3] === reason),
       )
       assert.ok(row, `${what} is not in the first rows:\n${rows.slice(0, 20).join('\n')}`)
       const count = countOf(night.events, { namespace, workload, reason: row[2] ?? '' })
