@@ -69,8 +69,8 @@ export async function checkIncidents(
           (reason === undefined || cells[3] === reason),
       )
       assert.ok(row, `${what} is not in the first rows:\n${rows.slice(0, 20).join('\n')}`)
-      const count = countOf(night.events, { namespace, workload, reason: row[2] ?? '' })
-      if (reason !== undefined) assert.equal(Number(row[4]), count, `${what}: ${row.join('  ')}`)
+      const count = countOf(night.events, { namespace, workload, reason: row[3] ?? '' })
+      if (reason !== undefined) assert.equal(Number(row[5]), count, `${what}: ${row.join('  ')}`)
     }
   }
   return lists[1]?.slice(0, ROWS + 1) ?? []
