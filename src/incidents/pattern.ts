@@ -9,6 +9,9 @@
  * hexadecimal letters. A text in quotes becomes `*` too. The mark that recorders put in front of the
  * note of several similar events is left out.
  */
+import { HASH_BASIS, hashed, mixed } from '../lib/hash.ts'
+import { addToSet, DIGITS, SAFE_LETTERS } from './character-sets.ts'
+
 /** What the recorder of core/v1 puts in front of the newest note when it combines similar events. */
 export const COMBINED_PREFIX = '(combined from similar events): '
 
@@ -44,23 +47,6 @@ export function parsePatternId(text: string): number | undefined {
   return /^[0-9a-f]{8}$/.test(text) ? Number.parseInt(text, 16) : undefined
 }
 
-// FNV-1a, with the mixing at the end of MurmurHash3: it is good for short texts and takes one
-// multiplication per character.
-const BASIS = 0x811c9dc5
-const PRIME = 0x01000193
-
-function added(hash: number, code: number): number {
-  return Math.imul(hash ^ code, PRIME)
-}
-
-function mixed(hash: number): number {
-  let value = hash ^ (hash >>> 16)
-  value = Math.imul(value, 0x85ebca6b)
-  value ^= value >>> 13
-  value = Math.imul(value, 0xc2b2ae35)
-  return (value ^ (value >>> 16)) >>> 0
-}
-
 const END = 0
 const SPACE = 1
 const LITERAL = 2
@@ -86,7 +72,6 @@ const IS_LETTER = 2
 const IS_DIGIT = 4
 const IS_JOINER = 8
 const IS_QUOTE = 16
-/** A letter of the suffixes that Kubernetes generates: those without vowels, so that no words arise. */
 const IS_SAFE_LETTER = 32
 const IS_HEX_LETTER = 64
 
@@ -95,18 +80,12 @@ const TRAITS: Uint8Array = traitsOfCodes()
 
 function traitsOfCodes(): Uint8Array {
   const traits = new Uint8Array(0x1_0000).fill(IS_LETTER, 0x80)
-  const mark = (characters: string, bit: number): void => {
-    for (let index = 0; index < characters.length; index++) {
-      const code = characters.charCodeAt(index)
-      traits[code] = (traits[code] ?? 0) | bit
-    }
-  }
-  mark('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ', IS_LETTER)
-  mark('0123456789', IS_DIGIT)
-  mark('-._:/@+%~', IS_JOINER)
-  mark('"\'`', IS_QUOTE)
-  mark('bcdfghjklmnpqrstvwxz', IS_SAFE_LETTER)
-  mark('abcdefABCDEF', IS_HEX_LETTER)
+  addToSet(traits, 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ', IS_LETTER)
+  addToSet(traits, DIGITS, IS_DIGIT)
+  addToSet(traits, '-._:/@+%~', IS_JOINER)
+  addToSet(traits, '"\'`', IS_QUOTE)
+  addToSet(traits, SAFE_LETTERS, IS_SAFE_LETTER)
+  addToSet(traits, 'abcdefABCDEF', IS_HEX_LETTER)
   traits.fill(IS_SPACE, 0, SPACE_CODE + 1)
   for (const code of [0x7f, 0xa0, 0x2028, 0x2029, 0xfeff]) traits[code] = IS_SPACE
   return traits
@@ -130,7 +109,7 @@ class Scanner {
   /** Where the last piece begins and ends. */
   from = 0
   at = 0
-  /** Of all pieces so far, normalised. */
+  /** The hash of all normalised pieces so far. */
   hash = 0
   #note = ''
   #start = 0
@@ -144,7 +123,7 @@ class Scanner {
     this.#end = Math.min(note.length, NOTE_LENGTH_MAX)
     this.#start = note.startsWith(COMBINED_PREFIX) ? COMBINED_PREFIX.length : 0
     this.at = this.#start
-    this.hash = BASIS
+    this.hash = HASH_BASIS
     this.#isSpaced = false
     this.#unclosed = 0
   }
@@ -155,7 +134,7 @@ class Scanner {
     const code = this.#note.charCodeAt(this.at)
     const traits = traitsOf(code)
     if ((traits & IS_SPACE) !== 0) return this.#space()
-    if (this.#isSpaced) this.hash = added(this.hash, SPACE_CODE)
+    if (this.#isSpaced) this.hash = hashed(this.hash, SPACE_CODE)
     this.#isSpaced = false
     if ((traits & IS_WORD) !== 0 || this.#isSign(code)) return this.#token()
     return (traits & IS_QUOTE) !== 0 ? this.#quote(code) : this.#mark(code)
@@ -175,13 +154,13 @@ class Scanner {
   }
 
   #mark(code: number): number {
-    this.hash = added(this.hash, code)
+    this.hash = hashed(this.hash, code)
     this.at++
     return LITERAL
   }
 
   #variable(end: number): number {
-    this.hash = added(this.hash, STAR_CODE)
+    this.hash = hashed(this.hash, STAR_CODE)
     this.at = end
     return VARIABLE
   }
@@ -232,7 +211,7 @@ class Scanner {
         const code = note.charCodeAt(index)
         const traits = traitsOf(code)
         if ((traits & IS_WORD) === 0) break
-        hash = added(hash, code)
+        hash = hashed(hash, code)
         all |= traits
         common &= traits
       }
@@ -243,7 +222,7 @@ class Scanner {
       }
       if (!this.#isJoined(all, index)) break
       // It may also be a mark at the end, such as a full stop: then no word follows.
-      hash = added(hash, note.charCodeAt(index))
+      hash = hashed(hash, note.charCodeAt(index))
       all |= IS_JOINER
       index++
     }

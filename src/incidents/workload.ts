@@ -1,6 +1,6 @@
 /**
  * The workload of an object: what a person would scale or roll back, such as the Deployment of a pod.
- * Here it is told by names alone, as the controllers of Kubernetes make them:
+ * Here it is derived from names alone, as the controllers of Kubernetes generate them:
  *
  * - A ReplicaSet is `<deployment>-<hash>`. The hash is a decimal number of 32 bits with its digits
  *   replaced by `456789bcdf`, so nearly always 8 to 10 characters.
@@ -20,8 +20,10 @@
  * - `<name>-<n>` with up to four digits and no leading zero is a StatefulSet's. More digits are a
  *   number that somebody else chose, or a suffix.
  * - The control plane's static pods, `kube-apiserver-<node>` and the like, are themselves. Other
- *   static pods cannot be told from pods of StatefulSets when the node's name ends with a number.
+ *   static pods look like pods of StatefulSets when the node's name ends with a number.
  */
+import { addToSet, DIGITS, SAFE_DIGITS, SAFE_LETTERS } from './character-sets.ts'
+
 export interface Workload {
   readonly kind: string
   readonly name: string
@@ -109,7 +111,7 @@ function ownerOfBase(name: string, end: number): NamedObject | undefined {
 
 /**
  * The owner of a pod whose `generateName` was cut: it ends within the hash or the minute, and the name
- * before them is complete. When it ends within the name, the owner cannot be told.
+ * before them is complete. When it ends within the name, the owner is unknown.
  */
 function ownerOfCutBase(name: string): NamedObject | undefined {
   const dash = name.lastIndexOf('-', BASE_LENGTH_MAX - 1)
@@ -193,15 +195,9 @@ const TRAITS: Uint8Array = traits()
 
 function traits(): Uint8Array {
   const table = new Uint8Array(128)
-  const mark = (characters: string, bit: number): void => {
-    for (let index = 0; index < characters.length; index++) {
-      const code = characters.charCodeAt(index)
-      table[code] = (table[code] ?? 0) | bit
-    }
-  }
-  mark('0123456789', IS_DIGIT)
-  mark('bcdfghjklmnpqrstvwxz2456789', IS_SAFE)
-  mark('456789bcdf', IS_HASH)
+  addToSet(table, DIGITS, IS_DIGIT)
+  addToSet(table, SAFE_LETTERS + SAFE_DIGITS, IS_SAFE)
+  addToSet(table, '456789bcdf', IS_HASH)
   return table
 }
 

@@ -7,6 +7,7 @@
 import { exactValues, type ValuePattern } from '../../api/selectors/value-pattern.ts'
 import { placeAndWorkload } from '../../incidents/marks.ts'
 import { patternOf } from '../../incidents/pattern.ts'
+import { HASH_BASIS, hashed, mixed } from '../../lib/hash.ts'
 import type { EventFields, ObjectReference } from '../../storage/event-fields.ts'
 import type { Mention, Requires, ValueField } from '../../storage/requires.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
@@ -73,13 +74,13 @@ export function writeColumns(
   const { regarding, related } = fields
   const { cluster, namespace } = key
   const { workload, node } = placeAndWorkload(stored)
-  target[at + COLUMNS.workload] = hashOfObject(workload)
+  target[at + COLUMNS.workload] = objectNumber(workload)
   target[at + COLUMNS.pattern] = patternOf(fields.note)
   target[at + COLUMNS.node] = nodeNumber(node)
   target[at + COLUMNS.regardingUid] = uidNumber(regarding.uid)
-  target[at + COLUMNS.regarding] = hashOfObject(regarding)
-  target[at + COLUMNS.relatedUid] = related.uid === '' ? 0 : hash(related.uid)
-  target[at + COLUMNS.related] = hasObject(related) ? hashOfObject(related) : 0
+  target[at + COLUMNS.regarding] = objectNumber(regarding)
+  target[at + COLUMNS.relatedUid] = related.uid === '' ? 0 : uidNumber(related.uid)
+  target[at + COLUMNS.related] = hasObject(related) ? objectNumber(related) : 0
   target[at + COLUMNS.object] = hashOfIdentity(cluster, fields)
   target[at + COLUMNS.type] = texts.take(fields.type)
   target[at + COLUMNS.reason] = texts.take(fields.reason)
@@ -127,14 +128,9 @@ export function conditionsOf(
   const found: Condition[] = []
   const prefixed: TextCondition[] = []
   if (regardingUids !== undefined) {
-    found.push(
-      equal(
-        COLUMNS.regardingUid,
-        regardingUids.map((uid) => hash(uid)),
-      ),
-    )
+    found.push(equal(COLUMNS.regardingUid, regardingUids.map(uidNumber)))
   }
-  if (regarding !== undefined) found.push(equal(COLUMNS.regarding, regarding.map(hashOfObject)))
+  if (regarding !== undefined) found.push(equal(COLUMNS.regarding, regarding.map(objectNumber)))
   if (nodes !== undefined) found.push(equal(COLUMNS.node, nodes.map(nodeNumber)))
   if (notePatterns !== undefined) found.push(equal(COLUMNS.pattern, notePatterns))
   for (const { field, operator, patterns } of values) {
@@ -164,7 +160,7 @@ function byStrictness(one: Pick<Condition, 'isEqual'>, other: Pick<Condition, 'i
 /** A match meets one condition of each of these lists. */
 export function anyOfConditions(requires: Requires | undefined): readonly (readonly Condition[])[] {
   const { mentions, workloads } = requires ?? {}
-  const hashes = workloads?.map(hashOfObject)
+  const hashes = workloads?.map(objectNumber)
   return [
     ...(mentions === undefined ? [] : [mentionConditions(mentions)]),
     ...(hashes === undefined
@@ -177,8 +173,8 @@ function mentionConditions(mentions: readonly Mention[]): readonly Condition[] {
   const uids: number[] = []
   const objects: number[] = []
   for (const mention of mentions) {
-    if (mention.uid !== undefined) uids.push(hash(mention.uid))
-    else objects.push(hashOfObject(mention))
+    if (mention.uid !== undefined) uids.push(uidNumber(mention.uid))
+    else objects.push(objectNumber(mention))
   }
   return [
     ...(objects.length === 0
@@ -196,12 +192,7 @@ function equal(column: Column, values: readonly number[]): Condition {
   return { column, values: [...new Set(values)], isEqual: true }
 }
 
-/** The number of an object in the column `regarding`. */
-export function objectNumber(object: { readonly kind: string; readonly name: string }): number {
-  return hashOfObject(object)
-}
-
-/** The number of a uid in the column `regardingUid`. */
+/** The number of a uid in the columns of uids. */
 export function uidNumber(uid: string): number {
   return hash(uid)
 }
@@ -214,7 +205,13 @@ function hasObject({ kind, name }: ObjectReference): boolean {
   return kind !== '' || name !== ''
 }
 
-function hashOfObject({ kind, name }: { readonly kind: string; readonly name: string }): number {
+interface Named {
+  readonly kind: string
+  readonly name: string
+}
+
+/** The number of an object in the columns of objects and workloads. */
+export function objectNumber({ kind, name }: Named): number {
   return hash(name, hash(kind.toLowerCase()))
 }
 
@@ -223,13 +220,9 @@ function hashOfIdentity(cluster: string, { regarding }: EventFields): number {
   return hash(name, hash(namespace, hash(kind, hash(cluster))))
 }
 
-/** FNV-1a over the code units, with a final mix: many names differ in their last letters only. */
-function hash(text: string, seed = 0x811c9dc5): number {
+/** Hashes the code units of the text. */
+function hash(text: string, seed: number = HASH_BASIS): number {
   let value = seed
-  for (let index = 0; index < text.length; index++) {
-    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193)
-  }
-  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
-  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35)
-  return (value ^ (value >>> 16)) >>> 0
+  for (let index = 0; index < text.length; index++) value = hashed(value, text.charCodeAt(index))
+  return mixed(value)
 }

@@ -4,6 +4,7 @@
  * A pair takes 16 to 32 bytes.
  */
 import { randomFillSync } from 'node:crypto'
+import { mixed } from '../../lib/hash.ts'
 import type { Slices } from '../../lib/run-queue.ts'
 import { throwIfAborted } from '../../storage/aborted-read.ts'
 import { grown } from './grown.ts'
@@ -83,9 +84,6 @@ function newSeeds(): Seeds {
 }
 
 function hashOf(seeds: Seeds, first: number, second: number): number {
-  let value = Math.imul(first ^ seeds[1], seeds[0]) ^ (first >>> 15)
-  value = Math.imul(value ^ second, seeds[1])
-  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
-  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35)
-  return (value ^ (value >>> 16)) >>> 0
+  const value = Math.imul(first ^ seeds[1], seeds[0]) ^ (first >>> 15)
+  return mixed(Math.imul(value ^ second, seeds[1]))
 }
