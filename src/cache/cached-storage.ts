@@ -289,12 +289,12 @@ export class CachedStorage implements ReadStorage {
     return stored && { stored, connectionMax: this.verified }
   }
 
-  /** Which controller owns which object, as far as the events in memory and their clusters told. */
+  /** Which controller owns which object, by the events in memory and by owner references. */
   get owners(): KnownOwners {
     return this.#memory.owners
   }
 
-  /** What the events in memory tell about another one. */
+  /** What the events in memory say about the object of another one. */
   readonly marksOf: MarksOf = (cluster, event) =>
     marksOf(cluster, event, {
       owners: this.#memory.owners,

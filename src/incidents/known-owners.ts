@@ -1,6 +1,6 @@
 /**
- * Which controller owns which pod, ReplicaSet and Job, as far as events and owner references told.
- * What is not known is told by names. Nothing is assigned across namespaces or clusters.
+ * Which controller owns which pod, ReplicaSet and Job, by events and owner references. What they do
+ * not say is derived from names. Nothing is assigned across namespaces or clusters.
  */
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { ownText } from '../lib/text/own-text.ts'
@@ -28,11 +28,10 @@ interface Link {
   /** Undefined when the object is known to have no controller. */
   readonly owner: NamedObject | undefined
   readonly rule: 'event' | 'owner'
-  /** Whether the object exists, by owner references; events do not change its owner then. */
-  readonly isCertain: boolean
 }
 
 export class KnownOwners {
+  /** Owners of objects that may exist. Events do not change what owner references say. */
   readonly #links: BoundedMap<Link>
   /** Owners of objects that were deleted, for events that arrive late. */
   readonly #former: BoundedMap<Link>
@@ -65,10 +64,10 @@ export class KnownOwners {
     const home = homeOf(key.cluster, namespace)
     const place = keyOf(form.kind, child)
     const known = this.#links.get(home, place)
-    if (known?.isCertain === true) return
+    if (known?.rule === 'owner') return
     if (known?.owner?.kind === kind && known.owner.name === name) return
     const owner = { kind, name: ownText(name) }
-    this.#links.set(home, ownText(place), { owner, rule: 'event', isCertain: false })
+    this.#links.set(home, ownText(place), { owner, rule: 'event' })
   }
 
   /**
@@ -88,14 +87,14 @@ export class KnownOwners {
     const controller = owner?.kind === 'Node' ? undefined : owner
     const isSame =
       known?.owner?.kind === controller?.kind && known?.owner?.name === controller?.name
-    if (known?.isCertain === true && isSame) return
+    if (known?.rule === 'owner' && isSame) return
     const stored = controller && { kind: ownText(controller.kind), name: ownText(controller.name) }
-    this.#links.set(home, ownText(place), { owner: stored, rule: 'owner', isCertain: true })
+    this.#links.set(home, ownText(place), { owner: stored, rule: 'owner' })
   }
 
   /**
-   * The object was deleted. Its owner is remembered for events that arrive late, but a later event
-   * may tell another.
+   * The object was deleted. Its owner is remembered for events that arrive late, until an event
+   * names another.
    */
   disown(cluster: string, namespace: string, object: NamedObject): void {
     const home = homeOf(cluster, namespace)
@@ -103,17 +102,16 @@ export class KnownOwners {
     const known = this.#links.get(home, place)
     if (known === undefined) return
     this.#links.delete(home, place)
-    this.#former.set(home, ownText(place), { ...known, isCertain: false })
+    this.#former.set(home, ownText(place), known)
   }
 
   /** The workload of the object that an event is about. */
   resolve(cluster: string, { regarding }: { readonly regarding: NamespacedObject }): Workload {
-    const { kind, namespace } = regarding
-    if (kind !== 'Pod' && kind !== 'ReplicaSet' && kind !== 'Job') return selfOf(regarding)
+    const { kind, namespace, name } = regarding
     const first = this.#linkOf(cluster, namespace, regarding)
     if (first === undefined) return selfOf(regarding)
     const { owner, rule } = first
-    if (owner === undefined) return { kind, name: regarding.name, rule }
+    if (owner === undefined) return { kind, name, rule }
     let top = owner
     for (let links = 1; links < LINKS_MAX; links++) {
       const above: NamedObject | undefined = this.#linkOf(cluster, namespace, top)?.owner

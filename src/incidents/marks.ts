@@ -16,7 +16,7 @@ export interface PlaceAndWorkload {
   readonly node: string
 }
 
-/** What other events or owner references told when it was stored; otherwise what it says itself. */
+/** By other events or owner references when it was stored; otherwise by the event itself. */
 export function placeAndWorkload({ fields, trailer }: Marked): PlaceAndWorkload {
   const { workload = workloadByName(fields.regarding), node = '' } = decodeTrailer(trailer, fields)
   return { workload, node: nodeOf(fields) || node }
@@ -77,7 +77,7 @@ function workloadMark({ kind, name, rule }: Workload, regarding: NamedObject): M
   if (kind === byName.kind && name === byName.name) {
     return rule === 'owner' || rule === 'event' ? 'by-name' : undefined
   }
-  // If an event proves that a name means something else, that event told it.
+  // An event proved that the name means something else.
   return { kind, name, rule: rule === 'owner' ? rule : 'event' }
 }
 

@@ -1,6 +1,6 @@
 import type { EventFields, ObjectReference } from '../storage/event-fields.ts'
 
-/** The node that an event tells of by itself; empty if none. */
+/** The node that the event itself names; empty if none. */
 export function nodeOf(fields: NodeFields): string {
   const { regarding, reason } = fields
   if (regarding.kind === 'Node') return regarding.name

@@ -7,11 +7,10 @@ import type {
   EventPage,
   EventScope,
   ListOptions,
-  NewState,
   StoredEvent,
   UpdateOptions,
 } from './storage.ts'
-import { prepareValue, StoredBody, trailerAfter, withVersion } from './stored-form.ts'
+import { newStateOf, prepareValue, StoredBody, trailerAfter, withVersion } from './stored-form.ts'
 
 /** Storage in a map, with one leader key for fences, for tests of code that uses storage. */
 export class PlainStorage {
@@ -61,7 +60,7 @@ export class PlainStorage {
       this.history.push({ path, stored: undefined })
       return withVersion(current as StoredEvent, version)
     }
-    const next = newState(wanted)
+    const next = newStateOf(wanted)
     const trailer = trailerAfter(key, current, next)
     const { body } = next
     const { versionOffset } = prepareValue(body)
@@ -74,9 +73,5 @@ export class PlainStorage {
 
 /** The body that a change writes; undefined if it writes none. */
 export function writtenBody(outcome: ReturnType<Change>): Buffer | undefined {
-  return outcome === undefined || outcome === 'remove' ? undefined : newState(outcome).body
-}
-
-function newState(wanted: NewState | Buffer): NewState {
-  return Buffer.isBuffer(wanted) ? { body: wanted } : wanted
+  return outcome === undefined || outcome === 'remove' ? undefined : newStateOf(outcome).body
 }

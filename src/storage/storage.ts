@@ -242,7 +242,7 @@ export interface NewState extends Marks {
   readonly event?: Event | undefined
 }
 
-/** What other events or owner references told about an event. */
+/** What other events or owner references say about the object of an event. */
 export interface Marks {
   /** `by-name`: what names say. Undefined: nothing new is known. */
   readonly workload?: WorkloadMark | 'by-name' | undefined

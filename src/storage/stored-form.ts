@@ -132,15 +132,20 @@ export function openValue(
   if (key === undefined) return new BadValue('its key is not the key of an event', header)
   const bodyEnd = Math.max(header.end, trailerStart(value))
   const body = value.subarray(header.end, bodyEnd)
-  const opened = { key, writtenAtMs, index, body, versionOffset }
+  const trailer = readBlanks(value.subarray(bodyEnd))
+  const opened = { key, writtenAtMs, index, body, trailer, versionOffset }
   const known = recall?.(body)
-  if (known !== undefined)
-    return { ...opened, trailer: readBlanks(value.subarray(bodyEnd)), fields: known }
+  if (known !== undefined) return { ...opened, fields: known }
   const event = parse(body)
   if (event === undefined) return new BadValue('it is not JSON that starts with metadata', header)
   const wrong = findTypeMismatch(eventType, event) ?? contradictingField(event as StoredTree, key)
   if (wrong !== undefined) return new BadValue(`${wrong} has a wrong type or value`, header)
-  return { ...opened, trailer: readBlanks(value.subarray(bodyEnd)), fields: fieldsIn(event) }
+  return { ...opened, fields: fieldsIn(event) }
+}
+
+/** What a change writes: a body alone is parsed when its fields are needed. */
+export function newStateOf(written: NewState | Buffer): NewState {
+  return Buffer.isBuffer(written) ? { body: written } : written
 }
 
 /**
@@ -178,12 +183,12 @@ function isSameObject(one: ObjectReference, other: ObjectReference): boolean {
   return one.kind === other.kind && one.name === other.name && one.uid === other.uid
 }
 
-/** What an owner reference told is not replaced by what a note says, for as long as the event lives. */
+/** A note does not replace what an owner reference said, for as long as the event lives. */
 function strongest(
-  told: WorkloadMark | undefined,
+  latest: WorkloadMark | undefined,
   known: WorkloadMark | undefined,
 ): WorkloadMark | undefined {
-  return known?.rule === 'owner' && told?.rule !== 'owner' ? known : (told ?? known)
+  return known?.rule === 'owner' && latest?.rule !== 'owner' ? known : (latest ?? known)
 }
 
 /** Whether the value has our header, which contains the write time. */

@@ -1,6 +1,6 @@
 /**
  * What the server knows about an event beyond its fields: when it was observed, and the workload and
- * node that other events or owner references told. In etcd it follows the JSON of the event as spaces
+ * node by other events or owner references. In etcd it follows the JSON of the event as spaces
  * and tabs, one bit each. JSON ignores them, so a release that knows nothing of trailers reads and
  * serves the event all the same. An event of which its fields say everything has no trailer.
  */
@@ -20,7 +20,7 @@ export interface Trailer {
 export interface WorkloadMark {
   readonly kind: string
   readonly name: string
-  /** What told it: an event, or an owner reference. */
+  /** Whether an event or an owner reference says so. */
   readonly rule: 'event' | 'owner'
 }
 

@@ -50,8 +50,9 @@ export const firstTextColumn = 8
  * Columns with a tree are indexes. The type has no tree: it has two values, and an index that leads
  * to half of all events is worth less than the ten megabytes it takes. Its number still saves a scan
  * from reading the events that do not match. Nor has the reporting controller, which is also in the
- * column `source` where an event names it, nor nodes and patterns, which few people ask for. The index of related objects has only events that have one,
- * which are few.
+ * column `source` where an event names it. Nodes and patterns have none either: each tree takes a
+ * microsecond of every write, and a scan of their columns takes some milliseconds for a million
+ * events. The index of related objects has only events that have one, which are few.
  */
 export const indexes: readonly { readonly column: Column; readonly isSparse: boolean }[] = [
   { column: COLUMNS.regardingUid, isSparse: false },

@@ -37,7 +37,7 @@ export interface SummariesOptions {
   readonly version: () => Version
   readonly mirrored?: MirroredClusters | undefined
   readonly rates: Pick<TopSources, 'top'>
-  /** If undefined, nobody is told that there is nothing to compare with. */
+  /** If undefined, there is no warning when there is nothing to compare with. */
   readonly oldestIn?: EventApi['oldestIn']
   /** The wall clock in milliseconds. */
   readonly now?: (() => number) | undefined

@@ -46,6 +46,7 @@ import {
   BadValue,
   bodyOf,
   isOwnValue,
+  newStateOf,
   prepareValue,
   StoredBody,
   trailerAfter,
@@ -176,8 +177,7 @@ export class EtcdStorage implements EventStorage {
       const wanted = change(current)
       if (wanted === 'remove') return current === undefined ? 'keep' : 'delete'
       if (wanted === undefined) return 'keep'
-      const { body } = Buffer.isBuffer(wanted) ? { body: wanted } : wanted
-      return body === current?.body ? 'keep' : wanted
+      return newStateOf(wanted).body === current?.body ? 'keep' : wanted
     }
     return this.#updater.update(key, decide, options)
   }

@@ -13,6 +13,7 @@ import type {
 } from '../storage.ts'
 import {
   bodyOf,
+  newStateOf,
   type PreparedValue,
   prepareValue,
   StoredBody,
@@ -194,7 +195,7 @@ function preparedOf(
   stored: StoredEvent | undefined,
   intent: NewState | Buffer,
 ): PreparedValue {
-  const next = Buffer.isBuffer(intent) ? { body: intent } : intent
+  const next = newStateOf(intent)
   return prepareValue(next.body, undefined, trailerAfter(key, stored, next))
 }
 
