@@ -290,6 +290,15 @@ describe('KnownOwners', () => {
     assert.equal(found(owners, 'Pod/many-x1999'), 'Job/many by event')
   })
 
+  test('counts names beyond Latin-1 with two bytes for each character', () => {
+    const bytesOf = (name: string) => {
+      const owners = new KnownOwners()
+      owners.own('east', 'shop', { kind: 'Pod', name }, { kind: 'Job', name: 'j' })
+      return owners.bytes
+    }
+    assert.equal(bytesOf('д'.repeat(100)) - bytesOf('d'.repeat(100)), 100 + 'Pod\n'.length)
+  })
+
   test('deleted objects do not displace those that exist, nor one namespace those of another', () => {
     const owners = new KnownOwners(100_000)
     for (let index = 0; index < 100; index++) {

@@ -242,7 +242,14 @@ function keyOf(kind: string, name: string): string {
 }
 
 function sizeOf(key: string, { owner }: Link): number {
-  return (
-    ENTRY_BYTES + key.length + (owner === undefined ? 0 : owner.kind.length + owner.name.length)
-  )
+  const ownerBytes = owner === undefined ? 0 : textBytes(owner.kind) + textBytes(owner.name)
+  return ENTRY_BYTES + textBytes(key) + ownerBytes
+}
+
+/** V8 stores two bytes for each character if one is beyond Latin-1; an origin can send any names. */
+function textBytes(text: string): number {
+  for (let index = 0; index < text.length; index++) {
+    if (text.charCodeAt(index) > 0xff) return 2 * text.length
+  }
+  return text.length
 }
