@@ -102,7 +102,7 @@ const CACHE: readonly Figure<CacheStats>[] = [
 const KNOWN_OWNERS: readonly Figure<KnownOwners>[] = [
   {
     name: 'tidings_known_owners',
-    help: 'Pods, ReplicaSets and Jobs whose owner is known from events or owner references; the workload of others is told by their names.',
+    help: 'Pods, ReplicaSets and Jobs whose owner is known from events or owner references; the workload of others is derived from their names.',
     read: (owners) => owners.size,
   },
   {
