@@ -77,6 +77,30 @@ const NOTES: readonly (readonly [string, string])[] = [
 ]
 
 describe('the pattern of a note', () => {
+  test('ends where notes are cut, whatever is there', () => {
+    const ends = [
+      '-1',
+      '+1',
+      '.1',
+      '1.',
+      "'a'",
+      '"a"',
+      '\\"',
+      '%41',
+      ' -1',
+      '-',
+      '1-1',
+      'a-b',
+      '::1',
+    ]
+    for (let length = 1_018; length <= 1_026; length++) {
+      for (const end of ends) {
+        const cut = `${'x'.repeat(length)}${end}${'1'.repeat(9)}`
+        assert.equal(patternOf(cut), patternOf(cut.slice(0, 1_024)), `${length} ${end}`)
+      }
+    }
+  })
+
   for (const [note, expected] of NOTES) {
     test(`of ${JSON.stringify(note.slice(0, 70))}`, () => {
       assert.equal(normalised(note), expected)

@@ -282,7 +282,7 @@ class Scanner {
   }
 
   #traits(index: number): number {
-    return index >= 0 && index < this.#note.length ? traitsOf(this.#note.charCodeAt(index)) : 0
+    return index >= 0 && index < this.#end ? traitsOf(this.#note.charCodeAt(index)) : 0
   }
 }
 
