@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { packFolder, sha256, writeSums } from './archive.ts'
 import { ARCHITECTURES, verifyOwnNode } from './node-package.ts'
-import { packageJson, releaseFolder } from './project.ts'
+import { releaseFolder } from './project.ts'
 import { sbom } from './sbom.ts'
 import { archiveName, stage } from './staging.ts'
 
@@ -28,7 +28,7 @@ try {
   stage(architecture, folder)
   const file = join(out, `${archiveName(architecture)}.tar.gz`)
   packFolder(folder, file)
-  writeFileSync(join(out, `tidings-${packageJson().version}.cdx.json`), sbom())
+  writeFileSync(join(out, `${archiveName(architecture)}.cdx.json`), sbom(architecture))
   writeSums(out)
   const megabytes = (statSync(file).size / 1e6).toFixed(1)
   process.stdout.write(`${file}: ${megabytes} MB, sha256 ${sha256(file)}\n`)

@@ -29,7 +29,7 @@ const PACKAGES = [
   'libgcc-s1',
   'libstdc++6',
 ]
-/** What Node is linked with, and the loader. (DNS and /etc/hosts are in the C library itself.) */
+/** What Node and DuckDB are linked with, and the loader. (DNS and /etc/hosts are in the C library itself.) */
 const LIBRARIES =
   /^(ld-linux-.*\.so\.\d|lib(c|m|dl|pthread|rt|resolv)\.so\.\d|libgcc_s\.so\.1|libstdc\+\+\.so\.6.*)$/
 
@@ -74,7 +74,8 @@ export function makeImageRoot({ architecture, archive, folder, isCached }: Image
   const debian = debianPackages(architecture, isCached)
   copyDebian(debian, folder, architecture)
   writeSettings(folder)
-  writeFileSync(join(folder, HOME, 'sbom.cdx.json'), sbom(debianComponents(debian)))
+  const components = sbom(architecture, debianComponents(debian))
+  writeFileSync(join(folder, HOME, 'sbom.cdx.json'), components)
   const start = `#!/${NODE}\nimport('/${HOME}/lib/tidings/dist/main.js')\n`
   writeText(folder, 'usr/bin/tidings', start)
   const { triplet, loader } = DEBIAN[architecture]

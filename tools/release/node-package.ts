@@ -4,11 +4,8 @@
  * node-packages.json. After an update of `node`, `npm run node:pin` writes the new one.
  */
 import { execFileSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
-import { npm } from './npm.ts'
-import { root } from './project.ts'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { verifiedPackage } from './npm-package.ts'
 
 export const ARCHITECTURES = ['x64', 'arm64'] as const
 const NODE_BYTES_MAX = 512 * 1024 * 1024
@@ -26,7 +23,7 @@ export function pinnedNode(): PinnedNode {
 export function unpackNode(architecture: Architecture, folder: string): void {
   mkdirSync(folder, { recursive: true })
   const files = ['package/bin/node', 'package/LICENSE']
-  const from = ['-xzf', verifiedPackage(architecture), '-C', folder]
+  const from = ['-xzf', verifiedNode(architecture), '-C', folder]
   execFileSync('tar', [...from, '--strip-components=1', '--no-same-owner', ...files])
 }
 
@@ -37,30 +34,14 @@ export function unpackNode(architecture: Architecture, folder: string): void {
 export function verifyOwnNode(): void {
   const architecture = ARCHITECTURES.find((known) => known === process.arch)
   if (architecture === undefined) throw new Error(`no Node is pinned for ${process.arch}`)
-  const args = ['-xzOf', verifiedPackage(architecture), 'package/bin/node']
+  const args = ['-xzOf', verifiedNode(architecture), 'package/bin/node']
   const pinned = execFileSync('tar', args, { maxBuffer: NODE_BYTES_MAX })
   if (!pinned.equals(readFileSync(process.execPath))) {
     throw new Error(`${process.execPath} is not the pinned Node: run npm ci, then npm run dist`)
   }
 }
 
-/** The path of the package, fetched unless it was before; its hash is checked in any case. */
-function verifiedPackage(architecture: Architecture): string {
-  const { version, [architecture]: expected } = pinnedNode()
-  const name = `node-linux-${architecture}`
-  const cache = join(root, '.cache/node-packages')
-  const file = join(cache, `${name}-${version}.tgz`)
-  if (!existsSync(file)) {
-    const incoming = join(cache, `incoming-${process.pid}`)
-    mkdirSync(incoming, { recursive: true })
-    npm(['pack', '--silent', '--ignore-scripts', `${name}@${version}`], incoming)
-    renameSync(join(incoming, `${name}-${version}.tgz`), file)
-    rmSync(incoming, { recursive: true })
-  }
-  const actual = `sha512-${createHash('sha512').update(readFileSync(file)).digest('base64')}`
-  if (actual !== expected) {
-    rmSync(file)
-    throw new Error(`${name}@${version} is not the pinned package: ${actual} is not ${expected}`)
-  }
-  return file
+function verifiedNode(architecture: Architecture): string {
+  const { version, [architecture]: integrity } = pinnedNode()
+  return verifiedPackage({ name: `node-linux-${architecture}`, version, integrity })
 }

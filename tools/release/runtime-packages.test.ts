@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { pinnedNode } from './node-package.ts'
+import { ARCHITECTURES, type Architecture, pinnedNode } from './node-package.ts'
 import { packageJson, root } from './project.ts'
 import {
   builtPackagesOf,
@@ -13,13 +13,33 @@ import {
 } from './runtime-packages.ts'
 
 test('runtime packages: each of this project has an accepted licence and a reason', () => {
-  const packages = runtimePackages()
   const direct = Object.keys(packageJson().dependencies)
-  assert.deepEqual(
-    direct.filter((name) => !packages.some((found) => found.name === name)),
-    [],
-  )
-  assert.ok(packages.length > direct.length)
+  for (const architecture of ARCHITECTURES) {
+    const packages = runtimePackages(architecture)
+    assert.deepEqual(
+      direct.filter((name) => !packages.some((found) => found.name === name)),
+      [],
+    )
+    assert.ok(packages.length > direct.length)
+    assert.deepEqual(
+      packages.filter(({ isOptional }) => isOptional).map(({ name }) => name),
+      [`@duckdb/node-bindings-linux-${architecture}`],
+    )
+  }
+})
+
+test('runtime packages: of those for one platform, the one of the release', () => {
+  const locked = {
+    'node_modules/a': { version: '1.0.0', license: 'MIT', os: ['linux', 'darwin'] },
+    'node_modules/a-linux-arm64': { version: '1.0.0', cpu: ['arm64'], os: ['linux'] },
+    'node_modules/a-linux-x64': { version: '1.0.0', cpu: ['x64'], libc: ['glibc'], optional: true },
+    'node_modules/a-linux-x64-musl': { version: '1.0.0', cpu: ['x64'], libc: ['musl'] },
+    'node_modules/a-win32-x64': { version: '1.0.0', cpu: ['x64'], os: ['win32'] },
+  }
+  const namesFor = (architecture: Architecture): readonly string[] =>
+    packagesOf(locked, new Map(), architecture).map(({ name }) => name)
+  assert.deepEqual(namesFor('x64'), ['a', 'a-linux-x64'])
+  assert.deepEqual(namesFor('arm64'), ['a', 'a-linux-arm64'])
 })
 
 test('runtime packages: a direct one has the purpose in the docs, another one what needs it', () => {
@@ -30,7 +50,7 @@ test('runtime packages: a direct one has the purpose in the docs, another one wh
     'node_modules/@b/c/node_modules/d': { version: '1.2.0', license: '(MIT OR 0BSD)' },
     'node_modules/e': { version: '3.0.0', license: 'MIT', dev: true },
   }
-  const packages = packagesOf(locked, purposes)
+  const packages = packagesOf(locked, purposes, 'x64')
   assert.deepEqual(
     packages.map(({ name, reason }) => [name, reason]),
     [
@@ -46,7 +66,7 @@ test('runtime packages: one without licence, with another licence, or without re
     'node_modules/a': { version: '1.0.0' },
     'node_modules/b': { version: '1.0.0', license: '(MIT AND GPL-3.0-only)' },
   }
-  assert.deepEqual(faultsOf(packagesOf(locked, new Map([['a', 'to do it']]))), [
+  assert.deepEqual(faultsOf(packagesOf(locked, new Map([['a', 'to do it']]), 'x64')), [
     'a states no licence',
     'b has the licence GPL-3.0-only, which is not accepted',
     'b has no row in docs/dependencies.md',

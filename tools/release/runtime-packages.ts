@@ -6,24 +6,31 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Architecture } from './node-package.ts'
+import type { LockedPackage } from './npm-package.ts'
 import { root } from './project.ts'
 
 /** Licences that allow what we do: passing the package on, unchanged, with its licence text. */
 const ACCEPTED = new Set(['Apache-2.0', 'MIT', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', '0BSD'])
 
-export interface RuntimePackage {
-  readonly name: string
-  readonly version: string
+export interface RuntimePackage extends LockedPackage {
   readonly licence: string
   readonly reason: string
   /** The path in the project and, for packages of the program, in a release: `node_modules/jose`. */
   readonly path: string
+  /** A package that installs without it: the native part for one platform. */
+  readonly isOptional: boolean
 }
 
 export interface LockEntry {
   readonly version?: string
+  readonly integrity?: string
   readonly license?: string
   readonly dev?: boolean
+  readonly optional?: boolean
+  readonly os?: readonly string[]
+  readonly cpu?: readonly string[]
+  readonly libc?: readonly string[]
   readonly dependencies?: Readonly<Record<string, string>>
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
@@ -33,9 +40,9 @@ export type LockedPackages = Readonly<Record<string, LockEntry>>
 export type Purposes = ReadonlyMap<string, string>
 
 /** The packages of the program; throws when one of them has no licence or no reason. */
-export function runtimePackages(): readonly RuntimePackage[] {
+export function runtimePackages(architecture: Architecture): readonly RuntimePackage[] {
   const { locked, purposes } = readFacts()
-  return checked(packagesOf(locked, purposes))
+  return checked(packagesOf(locked, purposes, architecture))
 }
 
 /** The packages in the page of the last build; throws like the others. */
@@ -46,9 +53,22 @@ export function pagePackages(): readonly RuntimePackage[] {
 }
 
 /** Returns the packages sorted by path. */
-export function packagesOf(locked: LockedPackages, purposes: Purposes): readonly RuntimePackage[] {
-  const entries = Object.entries(locked).filter(([path, { dev }]) => path !== '' && dev !== true)
+export function packagesOf(
+  locked: LockedPackages,
+  purposes: Purposes,
+  architecture: Architecture,
+): readonly RuntimePackage[] {
+  const entries = Object.entries(locked).filter(
+    ([path, entry]) => path !== '' && entry.dev !== true && runsOn(entry, architecture),
+  )
   return described(entries, purposes)
+}
+
+/** Releases are for Linux with glibc. */
+function runsOn({ os, cpu, libc }: LockEntry, architecture: Architecture): boolean {
+  const includes = (names: readonly string[] | undefined, name: string): boolean =>
+    names === undefined || names.includes(name)
+  return includes(os, 'linux') && includes(cpu, architecture) && includes(libc, 'glibc')
 }
 
 /** Those at the given paths, whatever npm needs them for. */
@@ -76,10 +96,10 @@ function described(
   entries: readonly [string, LockEntry][],
   purposes: Purposes,
 ): readonly RuntimePackage[] {
-  return entries.map(([path, { version = '', license = '' }]) => {
+  return entries.map(([path, { version = '', integrity = '', license = '', optional = false }]) => {
     const name = nameOf(path)
     const reason = purposes.get(name) ?? neededBy(name, entries)
-    return { name, version, licence: license, reason, path }
+    return { name, version, integrity, licence: license, reason, path, isOptional: optional }
   })
 }
 

@@ -4,7 +4,7 @@
  * as a part of the program, is added.
  */
 import { createHash } from 'node:crypto'
-import { pinnedNode } from './node-package.ts'
+import { type Architecture, pinnedNode } from './node-package.ts'
 import { npm } from './npm.ts'
 import { commitSeconds, packageJson, root } from './project.ts'
 import { pagePackages, type RuntimePackage, runtimePackages } from './runtime-packages.ts'
@@ -31,12 +31,12 @@ export interface Sbom {
 }
 
 /** The components of an archive, and `more` for what is added to them in an image. */
-export function sbom(more: readonly Component[] = []): string {
+export function sbom(architecture: Architecture, more: readonly Component[] = []): string {
   const list: Sbom = JSON.parse(
     npm(['sbom', '--package-lock-only', '--sbom-format=cyclonedx'], root),
   )
   const { name, version } = packageJson()
-  keepReleased(list, `${name}@${version}`)
+  keepReleased(list, `${name}@${version}`, architecture)
   // npm names the component after the folder of the checkout.
   Object.assign(list.metadata.component, { type: 'application', name })
   // npm's own version would be the only trace of the machine.
@@ -52,11 +52,11 @@ export function sbom(more: readonly Component[] = []): string {
 }
 
 /**
- * Drops what is for development only. (`npm sbom --omit=dev` also drops packages that both the
+ * Drops what is for development or for other platforms only. (`npm sbom --omit=dev` also drops packages that both the
  * project needs for development and a package needs at run time, and those of the page.)
  */
-function keepReleased(list: Sbom, own: string): void {
-  const ofProgram = new Set(runtimePackages().map(refOf))
+function keepReleased(list: Sbom, own: string, architecture: Architecture): void {
+  const ofProgram = new Set(runtimePackages(architecture).map(refOf))
   const released = new Set([...ofProgram, ...pagePackages().map(refOf)])
   list.components = list.components
     .filter((component) => released.has(component['bom-ref']))

@@ -2,14 +2,16 @@
  * Lays out the folder that the release archive packs. It is made from the lock file and from files
  * of the checkout only, so that two builds of a commit are the same.
  */
+import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { setModes } from './archive.ts'
 import { copyLicences, writeLicenceTable } from './licences.ts'
 import { type Architecture, unpackNode } from './node-package.ts'
 import { npm } from './npm.ts'
+import { verifiedPackage } from './npm-package.ts'
 import { packageJson, root } from './project.ts'
-import { pagePackages, runtimePackages } from './runtime-packages.ts'
+import { pagePackages, type RuntimePackage, runtimePackages } from './runtime-packages.ts'
 import { sbom } from './sbom.ts'
 
 /** Paths in the archive, keyed by paths in the checkout. */
@@ -54,8 +56,8 @@ export function stage(architecture: Architecture, folder: string): void {
   rmSync(folder, { recursive: true, force: true })
   const program = join(folder, 'lib/tidings')
   mkdirSync(program, { recursive: true })
-  installPackages(program)
-  const packages = runtimePackages()
+  const packages = runtimePackages(architecture)
+  installPackages(packages, program)
   const licences = join(folder, 'licenses')
   const inPage = pagePackages()
   copyLicences(packages, { from: program, to: licences })
@@ -70,16 +72,27 @@ export function stage(architecture: Architecture, folder: string): void {
   for (const [from, to] of Object.entries(COPIES)) {
     cpSync(join(root, from), join(folder, to), { recursive: true })
   }
-  writeFileSync(join(folder, 'sbom.cdx.json'), sbom())
+  writeFileSync(join(folder, 'sbom.cdx.json'), sbom(architecture))
   setModes(folder, EXECUTABLES)
 }
 
-/** npm verifies the hash of every package, and runs none of their scripts. */
-function installPackages(folder: string): void {
+/**
+ * npm verifies the hash of every package, and runs none of their scripts. It chooses optional ones
+ * for the machine that it runs on, in older versions without a look at the C library: those for the
+ * platform of the release are added by their hashes.
+ */
+function installPackages(packages: readonly RuntimePackage[], folder: string): void {
   for (const file of ['package.json', 'package-lock.json'])
     cpSync(join(root, file), join(folder, file))
   const quiet = ['--no-audit', '--no-fund', '--prefer-offline']
-  npm(['ci', '--omit=dev', '--ignore-scripts', '--no-bin-links', ...quiet], folder)
+  const omit = ['--omit=dev', '--omit=optional']
+  npm(['ci', ...omit, '--ignore-scripts', '--no-bin-links', ...quiet], folder)
+  for (const optional of packages.filter(({ isOptional }) => isOptional)) {
+    const place = join(folder, optional.path)
+    mkdirSync(place, { recursive: true })
+    const from = ['-xzf', verifiedPackage(optional), '-C', place]
+    execFileSync('tar', [...from, '--strip-components=1', '--no-same-owner'])
+  }
   rmSync(join(folder, 'package-lock.json'))
   rmSync(join(folder, 'node_modules/.package-lock.json'))
   const { name, version, description, license, engines, dependencies } = packageJson()

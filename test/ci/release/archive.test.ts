@@ -66,8 +66,22 @@ test('archive: has the packages that the program needs, and no others', () => {
   })
     .filter((path) => /(^|\/)node_modules\/(@[^/]+\/)?[^/@]+\/package\.json$/.test(path))
     .map((path) => path.slice(0, -'/package.json'.length))
-  const expected = runtimePackages().map(({ path }) => path)
+  const expected = runtimePackages('x64').map(({ path }) => path)
   assert.deepEqual(installed.sort(), [...expected].sort())
+})
+
+test('archive: another process loads DuckDB from it, and reads Parquet', () => {
+  const program = join(unpacked, 'lib/tidings')
+  const file = join(work, 'numbers.parquet')
+  const script = `
+    const { DuckDBInstance } = await import('@duckdb/node-api')
+    const connection = await (await DuckDBInstance.create()).connect()
+    await connection.run("COPY (SELECT range AS n FROM range(5)) TO '${file}' (COMPRESSION zstd)")
+    const reader = await connection.runAndReadAll("SELECT sum(n)::INTEGER FROM '${file}'")
+    process.stdout.write(String(reader.getRows()[0]?.[0]))`
+  const node = join(unpacked, 'lib/node/bin/node')
+  const args = ['--input-type=module', '--eval', script]
+  assert.equal(execFileSync(node, args, { cwd: program, env: {}, encoding: 'utf8' }), '10')
 })
 
 test('archive: says which packages are built into its page, and has no map of it', () => {
@@ -113,7 +127,7 @@ test('archive: its list of components is complete and has nothing of the machine
     assert.ok(listed.includes(`pkg:npm/${of.replace('@', '%40')}@${its}`), of)
   }
   assert.ok(listed.includes(`pkg:generic/node@${process.versions.node}`))
-  assert.equal(text, readFileSync(join(releaseFolder, `tidings-${version}.cdx.json`), 'utf8'))
+  assert.equal(text, readFileSync(join(releaseFolder, `${name}.cdx.json`), 'utf8'))
 })
 
 test('archive: the links of its pages lead to files that it has', () => {
@@ -174,7 +188,7 @@ test('archive: the systemd unit names what the archive has', () => {
 })
 
 function releasedPackages(): readonly RuntimePackage[] {
-  return [...runtimePackages(), ...pagePackages()]
+  return [...runtimePackages('x64'), ...pagePackages()]
 }
 
 /** A folder for PATH with nothing in it but what a launcher may use of any Linux. */
