@@ -576,11 +576,30 @@ export const BENCHMARKS: readonly Benchmark[] = [
     nightly: true,
   },
   {
+    name: 'history-write',
+    about: 'CPU time and bytes of an archived event, for segments and for a merge; [events]',
+    program: ['bench/history-write.bench.ts'],
+    nightly: true,
+  },
+  {
     name: 'memory',
     about:
       'a million events: memory, start, pages, queries, fan-out (about 6 min, 4 GiB); [events] [load]',
     program: ['bench/memory.bench.ts'],
     nightly: true,
+  },
+  {
+    name: 'history-read',
+    about:
+      'CPU of questions about history, against plain SQL and hyparquet; [--days 50] [--events 1000000]',
+    program: ['bench/history-read.bench.ts'],
+  },
+  {
+    name: 'history-load',
+    about:
+      'latency of creates with and without history, its lag and memory; [seconds] [creates a second]',
+    needs: 'build',
+    program: ['bench/history-load.bench.ts'],
   },
   {
     name: 'follow',
