@@ -4,7 +4,7 @@ import type { Term } from '../election/term.ts'
 import type { KeyValue, RangeResult, Txn, TxnResult } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
 import { silentLog } from '../lib/log/log.ts'
-import { versionOfState } from '../storage/resource-version.ts'
+import { type Version, versionOfState } from '../storage/resource-version.ts'
 import { Compactor } from './compactor.ts'
 import { Timeline } from './timeline.ts'
 
@@ -52,7 +52,7 @@ class SmallEtcd {
   }
 }
 
-function makeReplica(etcd: SmallEtcd, termRevision = 1) {
+function makeReplica(etcd: SmallEtcd, termRevision = 1, neededAfter?: () => Version | undefined) {
   const timeline = new Timeline({ now: () => time.now })
   const compactor = new Compactor({
     client: etcd,
@@ -60,6 +60,7 @@ function makeReplica(etcd: SmallEtcd, termRevision = 1) {
     leaderKey: '/t/sweeper',
     replica: 'r',
     intervalMs,
+    neededAfter,
     timeline,
     clock: { now: () => time.now },
     log: silentLog,
@@ -121,6 +122,19 @@ describe('compactor', () => {
       assert.ok(kept >= 5 * ((time.now - at) / 1_000 + 9), `${kept} revisions kept`)
     }
     assert.equal(replica.compactor.count, 4)
+    await end()
+  })
+
+  test('keeps the changes that are still needed', async () => {
+    const etcd = new SmallEtcd()
+    const needed: { after: Version | undefined } = { after: versionOfState(120) }
+    const replica = makeReplica(etcd, 1, () => needed.after)
+    const end = replica.lead()
+    await advance(etcd, [replica], { seconds: 45, writes: 5 })
+    assert.ok(etcd.compactedRevision <= 120, String(etcd.compactedRevision))
+    needed.after = undefined
+    await advance(etcd, [replica], { seconds: 15, writes: 5 })
+    assert.ok(etcd.compactedRevision > 200, String(etcd.compactedRevision))
     await end()
   })
 

@@ -22,7 +22,7 @@ import { pause } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { type KeyRange, markValue } from '../storage/etcd/keys.ts'
-import { revisionOf } from '../storage/resource-version.ts'
+import { isAfter, revisionOf, type Version } from '../storage/resource-version.ts'
 import type { Timeline } from './timeline.ts'
 
 const checksPerInterval = 20
@@ -43,6 +43,8 @@ export interface CompactorOptions {
   /** Without it, every connection counts as leading to the timeline's history. */
   readonly history?: KnownHistory | undefined
   readonly intervalMs: number
+  /** Changes after this version are still needed. Undefined: none are. */
+  readonly neededAfter?: (() => Version | undefined) | undefined
   readonly timeline: Pick<Timeline, 'versionAt'>
   readonly clock: Clock
   readonly log: Log
@@ -128,18 +130,24 @@ export class Compactor {
   }
 
   async #compactIfDue(term: Term): Promise<void> {
-    const { timeline, clock, intervalMs, history } = this.#options
     // Read at the same time as the target.
-    const connectionMax = history?.verified()
+    const connectionMax = this.#options.history?.verified()
     if (connectionMax === 0) return
-    const version = timeline.versionAt(clock.now() - intervalMs)
-    const target = version === undefined ? 0 : revisionOf(version)
+    const target = this.#target()
     // If nothing was written after the announcement, there is nothing to compact.
     if (this.#pending === undefined && target > this.#lastAt && (await this.#isDue(target, term))) {
       await this.#announce(target, term, connectionMax)
     }
     if (this.#pending === undefined || !term.isHeld()) return
     await this.#compact(this.#pending, { signal: term.signal, connectionMax })
+  }
+
+  /** 0 when it is not known. */
+  #target(): number {
+    const { timeline, clock, intervalMs, neededAfter } = this.#options
+    const version = timeline.versionAt(clock.now() - intervalMs)
+    if (version === undefined) return 0
+    return revisionOf(earlier(version, neededAfter?.() ?? version))
   }
 
   /** Whether no replica has announced a compaction within the interval. */
@@ -214,4 +222,8 @@ export class Compactor {
     }
     this.#pending = undefined
   }
+}
+
+function earlier(one: Version, other: Version): Version {
+  return isAfter(one, other) ? other : one
 }

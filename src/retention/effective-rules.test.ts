@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { effectiveRules, selectionText } from './effective-rules.ts'
-import { RetentionPolicy, type RuleSelector } from './policy.ts'
+import { RetentionPolicy } from './policy.ts'
+import type { RuleSelector } from './rule-selector.ts'
 
 /** The names and texts of the rules that can apply; the rules are called a, b and so on. */
 function shown(

@@ -75,9 +75,51 @@ budgets:
     ])
   })
 
+  test('reads what history keeps', () => {
+    const { history, rules } = readPolicy(
+      `${HEAD}
+history:
+  lifetime: 90d
+  rules:
+  - name: payments
+    cluster: prod
+    namespace: [shop, billing]
+    lifetime: never
+  - reason: [Pulling, Pulled]
+    controller: kubelet
+    archive: false
+  - type: Warning
+    lifetime: 52w
+`,
+      hour,
+    )
+    assert.equal(rules.length, 1)
+    assert.deepEqual(history.rules, [
+      {
+        name: 'payments',
+        selector: { cluster: ['prod'], namespace: ['shop', 'billing'] },
+        keep: 'forever',
+      },
+      {
+        name: 'rule-2',
+        selector: { reason: ['Pulling', 'Pulled'], controller: ['kubelet'] },
+        keep: 'never-archived',
+      },
+      { name: 'rule-3', selector: { type: ['Warning'] }, keep: 52 * 168 * hour },
+      { name: 'default', selector: {}, keep: 90 * 24 * hour },
+    ])
+  })
+
+  test('history keeps a year of what the file does not mention, or nothing', () => {
+    const defaultIn = (text: string) => readPolicy(HEAD + text, hour).history.rules.at(-1)?.keep
+    assert.equal(defaultIn('rules: [{lifetime: 2h}]'), 365 * 24 * hour)
+    assert.equal(defaultIn('history: {}'), 365 * 24 * hour)
+    assert.equal(defaultIn('history: {archive: false}'), 'never-archived')
+  })
+
   const wrong: readonly (readonly [string, RegExp])[] = [
-    ['', /^Error: has neither rules nor budgets/],
-    ['rules: []\nbudgets: []', /^Error: has neither rules nor budgets/],
+    ['', /^Error: has neither rules, budgets nor history/],
+    ['rules: []\nbudgets: []', /^Error: has neither rules, budgets nor history/],
     ['rules: x', /^Error: rules: must be a list/],
     ['rule: []', /^Error: rule: unknown field; known fields are apiVersion, kind, rules, budgets/],
     ['rules: [{}]', /^Error: rules\[0\]\.lifetime: is missing: write a duration such as 6h/],
@@ -132,6 +174,34 @@ budgets:
     ['budgets: [{per: Cluster, events: 0x10}]', /^Error: budgets\[0\]\.events: "0x10" is not a/],
     ['budgets: [{per: Cluster, bytes: 0o17}]', /^Error: budgets\[0\]\.bytes: "0o17" is not a/],
     ['budgets: [{per: Cluster, bytes: -1}]', /^Error: budgets\[0\]\.bytes: -1 is not a number/],
+    ['history: 90d', /^Error: history: must be a mapping/],
+    [
+      'history: {keep: 90d}',
+      /^Error: history\.keep: unknown field; known fields are lifetime, archive/,
+    ],
+    ['history: {lifetime: 23h}', /^Error: history\.lifetime: "23h" is not between 1d and 3650d/],
+    ['history: {lifetime: 90}', /^Error: history\.lifetime: 90 has no unit: write 90h or 90d/],
+    ['history: {archive: true}', /^Error: history\.archive: true is not false: give what is arch/],
+    [
+      'history: {archive: false, lifetime: 90d}',
+      /^Error: history\.archive: what is not archived has no lifetime: remove one of them/,
+    ],
+    [
+      'history: {rules: [{type: Normal}]}',
+      /^Error: history\.rules\[0\]\.lifetime: is missing: write a duration such as 90d.*archive: fa/,
+    ],
+    [
+      'history: {rules: [{lifetime: 90d}, {archive: false}]}',
+      /^Error: history\.rules\[1\]: has no effect: history\.rules\[0\] matches every event/,
+    ],
+    [
+      'history: {rules: [{name: a, type: Normal, lifetime: 90d}, {name: a, archive: false}]}',
+      /^Error: history\.rules\[1\]\.name: "a" is used twice/,
+    ],
+    [
+      `history: {rules: [${'{kind: a, archive: false},'.repeat(101)}]}`,
+      /^Error: history\.rules: has more than 100 entries/,
+    ],
   ]
   for (const [text, message] of wrong) {
     test(`rejects ${text.slice(0, 60)}`, () => {

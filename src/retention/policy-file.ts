@@ -1,4 +1,7 @@
-/** The file of `--retention-policy-file`: how long events live, and how many may be stored. */
+/**
+ * The file of `--retention-policy-file`: how long events live, how many may be stored, and how long
+ * they stay in history.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { TIDINGS_API_VERSION } from '../api/tidings-group.ts'
 import { labelProblems } from '../api/validation/names.ts'
@@ -20,14 +23,15 @@ import { parseLongDuration } from '../lib/go/duration.ts'
 import { parseQuantity } from '../lib/go/quantity.ts'
 import { type Json, type JsonObject, memberOf } from '../lib/json.ts'
 import type { Log, LogFields } from '../lib/log/log.ts'
+import { type HistoryKeep, HistoryPolicy, type HistoryRule } from './history-policy.ts'
 import {
   DEFAULT_RULE,
   type Lifetime,
   type RetentionBudget,
   RetentionPolicy,
   type RetentionRule,
-  type RuleSelector,
 } from './policy.ts'
+import type { RuleSelector } from './rule-selector.ts'
 
 const KIND = 'RetentionPolicy'
 const FILE_BYTES_MAX = 256 * 1024
@@ -37,6 +41,8 @@ const BUDGETS_MAX = 100
 const VALUES_MAX = 100
 /** The minimum of `--event-ttl` too: the sweeper runs once a second. */
 const LIFETIME_MS_MIN = 1_000
+/** Files of history have the events of a day. */
+const HISTORY_MS_MIN = 86_400_000
 const LIFETIME_MS_MAX = 10 * 365 * 86_400_000
 const NUMBER_MAX = 2 ** 50
 /** Time between the two reads that must find the same new content. */
@@ -106,8 +112,15 @@ export class PolicyFile {
 }
 
 /** Log fields. Does not count the rule of `--event-ttl`, which is not in the file. */
-function summaryOf(file: string, { rules, budgets, fingerprint }: RetentionPolicy): LogFields {
-  return { file, rules: rules.length - 1, budgets: budgets.length, fingerprint }
+function summaryOf(file: string, policy: RetentionPolicy): LogFields {
+  const { rules, budgets, history, fingerprint } = policy
+  return {
+    file,
+    rules: rules.length - 1,
+    budgets: budgets.length,
+    historyRules: history.rules.length - 1,
+    fingerprint,
+  }
 }
 
 /** Returns `current` itself when the content of the file is unchanged. */
@@ -132,31 +145,78 @@ async function expectSettled(path: string, content: Buffer): Promise<void> {
 /** Throws an error with the path of the invalid field. */
 export function readPolicy(text: string, lifetime: Lifetime): RetentionPolicy {
   const value = configurationIn(text, { apiVersion: TIDINGS_API_VERSION, kind: KIND })
-  const tree = objectOf(value, '', ['apiVersion', 'kind', 'rules', 'budgets'])
-  const [rules, budgets] = [readRules(tree), readBudgets(tree)]
-  // Most likely the rest of the file is missing: a policy without both needs no file.
-  if (rules.length + budgets.length === 0) throw mistake('', 'has neither rules nor budgets')
-  return new RetentionPolicy({ rules, lifetime, budgets })
+  const tree = objectOf(value, '', ['apiVersion', 'kind', 'rules', 'budgets', 'history'])
+  const [rules, budgets, history] = [readRules(tree), readBudgets(tree), readHistory(tree)]
+  // Most likely the rest of the file is missing: a policy without all of them needs no file.
+  if (rules.length + budgets.length === 0 && history === undefined) {
+    throw mistake('', 'has neither rules, budgets nor history')
+  }
+  return new RetentionPolicy({ rules, lifetime, budgets, history })
 }
 
 const SELECTOR_FIELDS = ['cluster', 'namespace', 'type', 'reason', 'kind', 'controller'] as const
 
 function readRules(tree: JsonObject): readonly RetentionRule[] {
   const names = new Set([DEFAULT_RULE])
-  const rules = entriesOf(tree, 'rules', RULES_MAX).map((entry, index): RetentionRule => {
+  const rules = entriesOf(tree, 'rules', '', RULES_MAX).map((entry, index): RetentionRule => {
     const at = `rules[${index}]`
     const rule = objectOf(entry, at, ['name', ...SELECTOR_FIELDS, 'lifetime'])
     return {
       name: nameOf(rule, at, { names, unnamed: `rule-${index + 1}` }),
       selector: readSelector(rule, at),
-      lifetime: readLifetime(rule, at),
+      lifetime: readLifetime(rule, at, LIFETIME),
     }
   })
+  expectEffect(rules, 'rules')
+  return rules
+}
+
+/** Rejects a rule after one that matches every event. */
+function expectEffect(rules: readonly { readonly selector: RuleSelector }[], at: string): void {
   const all = rules.findIndex(({ selector }) => Object.keys(selector).length === 0)
   if (all >= 0 && all < rules.length - 1) {
-    throw mistake(`rules[${all + 1}]`, `has no effect: rules[${all}] matches every event`)
+    throw mistake(`${at}[${all + 1}]`, `has no effect: ${at}[${all}] matches every event`)
   }
-  return rules
+}
+
+const KEEP_FIELDS = ['lifetime', 'archive'] as const
+
+function readHistory(tree: JsonObject): HistoryPolicy | undefined {
+  const value = memberOf(tree, 'history')
+  if (value === undefined) return undefined
+  const history = objectOf(value, 'history', [...KEEP_FIELDS, 'rules'])
+  const names = new Set<string>()
+  const rules = entriesOf(history, 'rules', 'history', RULES_MAX).map(
+    (entry, index): HistoryRule => {
+      const at = `history.rules[${index}]`
+      const rule = objectOf(entry, at, ['name', ...SELECTOR_FIELDS, ...KEEP_FIELDS])
+      return {
+        name: nameOf(rule, at, { names, unnamed: `rule-${index + 1}` }),
+        selector: readSelector(rule, at),
+        keep: readKeep(rule, at),
+      }
+    },
+  )
+  expectEffect(rules, 'history.rules')
+  const isGiven = KEEP_FIELDS.some((name) => memberOf(history, name) !== undefined)
+  return new HistoryPolicy(rules, isGiven ? readKeep(history, 'history') : undefined)
+}
+
+/** Reads `lifetime`, or `archive: false`. */
+function readKeep(tree: JsonObject, at: string): HistoryKeep {
+  const archive = memberOf(tree, 'archive')
+  if (archive === undefined) {
+    const lifetime = readLifetime(tree, at, HISTORY_LIFETIME)
+    return lifetime === 'never' ? 'forever' : lifetime
+  }
+  const field = fieldOf(at, 'archive')
+  if (archive !== false) {
+    throw mistake(field, `${shown(archive)} is not false: give what is archived a lifetime instead`)
+  }
+  if (memberOf(tree, 'lifetime') !== undefined) {
+    throw mistake(field, 'what is not archived has no lifetime: remove one of them')
+  }
+  return 'never-archived'
 }
 
 /** Has no member for an unrestricted field. */
@@ -169,15 +229,34 @@ function readSelector(rule: JsonObject, at: string): RuleSelector {
   return selector
 }
 
-const LIFETIME_EXAMPLES = 'write a duration such as 6h, 7d or 2w, or never'
+interface LifetimeBounds {
+  readonly minMs: number
+  readonly range: string
+  readonly examples: string
+}
 
-function readLifetime(rule: JsonObject, at: string): Lifetime {
+const LIFETIME: LifetimeBounds = {
+  minMs: LIFETIME_MS_MIN,
+  range: '1s and 3650d',
+  examples: 'write a duration such as 6h, 7d or 2w, or never',
+}
+const HISTORY_LIFETIME: LifetimeBounds = {
+  minMs: HISTORY_MS_MIN,
+  range: '1d and 3650d',
+  examples: 'write a duration such as 90d or 52w, or never, or archive: false',
+}
+
+function readLifetime(
+  rule: JsonObject,
+  at: string,
+  { minMs, range, examples }: LifetimeBounds,
+): Lifetime {
   const field = fieldOf(at, 'lifetime')
   const bare = String(memberOf(rule, 'lifetime'))
   if (/^[1-9]\d*$/.test(bare))
     throw mistake(field, `${bare} has no unit: write ${bare}h or ${bare}d`)
   const text = textOf(rule, 'lifetime', at)
-  if (text === undefined) throw mistake(field, `is missing: ${LIFETIME_EXAMPLES}`)
+  if (text === undefined) throw mistake(field, `is missing: ${examples}`)
   if (text === 'never') return text
   let ms: number
   try {
@@ -185,15 +264,15 @@ function readLifetime(rule: JsonObject, at: string): Lifetime {
   } catch (error) {
     throw mistake(field, error instanceof Error ? error.message : String(error))
   }
-  if (ms >= LIFETIME_MS_MIN && ms <= LIFETIME_MS_MAX) return ms
-  throw mistake(field, `${shown(text)} is not between 1s and 3650d: ${LIFETIME_EXAMPLES}`)
+  if (ms >= minMs && ms <= LIFETIME_MS_MAX) return ms
+  throw mistake(field, `${shown(text)} is not between ${range}: ${examples}`)
 }
 
 const BUDGET_FIELDS = ['name', 'per', 'cluster', 'namespace', 'events', 'bytes']
 
 function readBudgets(tree: JsonObject): readonly RetentionBudget[] {
   const names = new Set<string>()
-  return entriesOf(tree, 'budgets', BUDGETS_MAX).map((entry, index) => {
+  return entriesOf(tree, 'budgets', '', BUDGETS_MAX).map((entry, index) => {
     const at = `budgets[${index}]`
     const budget = objectOf(entry, at, BUDGET_FIELDS)
     const name = nameOf(budget, at, { names, unnamed: `budget-${index + 1}` })
@@ -215,8 +294,8 @@ function readBudgets(tree: JsonObject): readonly RetentionBudget[] {
 }
 
 /** A list that may be missing. */
-function entriesOf(tree: JsonObject, name: string, max: number): readonly Json[] {
-  return memberOf(tree, name) === undefined ? [] : listOf(tree, name, '', max)
+function entriesOf(tree: JsonObject, name: string, at: string, max: number): readonly Json[] {
+  return memberOf(tree, name) === undefined ? [] : listOf(tree, name, at, max)
 }
 
 function nameOf(

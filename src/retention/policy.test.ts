@@ -7,9 +7,8 @@ import {
   type RetentionBudget,
   RetentionPolicy,
   type RetentionRule,
-  type RuleSelector,
-  type RuleSubject,
 } from './policy.ts'
+import type { RuleSelector, RuleSubject } from './rule-selector.ts'
 
 const noFields: EventFields = fieldsIn({})
 

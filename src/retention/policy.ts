@@ -1,21 +1,9 @@
 import { createHash } from 'node:crypto'
-import { StorageError } from '../storage/errors.ts'
-import type { EventValues, StoredEvent } from '../storage/storage.ts'
+import { HistoryPolicy } from './history-policy.ts'
+import { FirstMatch, type RuleSelector, type RuleSubject } from './rule-selector.ts'
 
 /** Milliseconds from the last change of an event until it expires. */
 export type Lifetime = number | 'never'
-
-/** Selects events that match one of the values of every field given here. */
-export interface RuleSelector {
-  readonly cluster?: readonly string[] | undefined
-  readonly namespace?: readonly string[] | undefined
-  readonly type?: readonly string[] | undefined
-  readonly reason?: readonly string[] | undefined
-  /** Matches `regarding.kind`. */
-  readonly kind?: readonly string[] | undefined
-  /** Matches `reportingController`. */
-  readonly controller?: readonly string[] | undefined
-}
 
 export interface RetentionRule {
   /** A metric label; unique within a policy. */
@@ -36,9 +24,6 @@ export interface RetentionBudget {
   readonly bytes: number | undefined
 }
 
-/** The parts of an event that rules match. */
-export type RuleSubject = Pick<StoredEvent, 'key' | 'fields' | 'values'>
-
 /** The rule for events that no other rule matches. */
 export const DEFAULT_RULE = 'default'
 
@@ -49,10 +34,12 @@ export interface PolicyOptions {
   readonly lifetime: Lifetime
   /** The first budget that matches a namespace or a cluster applies to it. */
   readonly budgets?: readonly RetentionBudget[] | undefined
+  /** How long events stay in history; a year unless given. */
+  readonly history?: HistoryPolicy | undefined
 }
 
 /**
- * How long events live, and how many may be stored.
+ * How long events live, how many may be stored, and how long they stay in history.
  *
  * Rules are evaluated when an event may be due, not when it is written, so a changed policy applies to
  * stored events as well.
@@ -61,20 +48,24 @@ export class RetentionPolicy {
   /** The last rule matches every event. */
   readonly rules: readonly RetentionRule[]
   readonly budgets: readonly RetentionBudget[]
+  readonly history: HistoryPolicy
   /** Different for different policies. Short: for logs and comparison, not for security. */
   readonly fingerprint: string
-  readonly #matchers: readonly Matcher[]
+  readonly #matches: FirstMatch<RetentionRule>
   readonly #lifetimesMs: readonly number[]
 
-  constructor({ rules = [], lifetime, budgets = [] }: PolicyOptions) {
+  constructor({ rules = [], lifetime, budgets = [], history }: PolicyOptions) {
     this.rules = [...rules, { name: DEFAULT_RULE, selector: {}, lifetime }]
     for (const { lifetime: ms } of this.rules) {
       if (ms !== 'never' && !(ms > 0)) throw new RangeError(`invalid lifetime: ${ms}`)
     }
     this.budgets = budgets
-    this.#matchers = this.rules.map((rule) => new Matcher(rule))
+    this.history = history ?? new HistoryPolicy()
+    this.#matches = new FirstMatch(this.rules)
     this.#lifetimesMs = this.rules.map((rule) => rule.lifetime).filter((ms) => ms !== 'never')
-    const text = JSON.stringify([this.rules, this.budgets])
+    // A policy without history has the same fingerprint as in versions that know none.
+    const ofHistory = history === undefined ? [] : [history.rules]
+    const text = JSON.stringify([this.rules, this.budgets, ...ofHistory])
     this.fingerprint = createHash('sha256').update(text).digest('hex').slice(0, 8)
   }
 
@@ -84,9 +75,7 @@ export class RetentionPolicy {
   }
 
   ruleOf(event: RuleSubject): RetentionRule {
-    const found = this.#matchers.find((matcher) => matcher.matches(event))
-    if (found === undefined) throw new Error('the last rule must match every event')
-    return found.rule
+    return this.#matches.of(event)
   }
 
   lifetimeOf(event: RuleSubject): Lifetime {
@@ -128,60 +117,4 @@ export class RetentionPolicy {
   get keepsForever(): boolean {
     return this.#lifetimesMs.length < this.rules.length
   }
-}
-
-/** A rule with its values in sets: a file may list a hundred namespaces. */
-class Matcher {
-  readonly rule: RetentionRule
-  readonly #ofKey: readonly Condition<StoredEvent['key']>[]
-  readonly #ofFields: readonly Condition<EventValues>[]
-
-  constructor(rule: RetentionRule) {
-    const { cluster, namespace, type, reason, kind, controller } = rule.selector
-    this.rule = rule
-    this.#ofKey = [
-      ...oneOf(cluster, (key: StoredEvent['key']) => key.cluster),
-      ...oneOf(namespace, (key: StoredEvent['key']) => key.namespace),
-    ]
-    this.#ofFields = [
-      ...oneOf(type, (fields: EventValues) => fields.type),
-      ...oneOf(reason, (fields: EventValues) => fields.reason),
-      ...oneOf(kind, (fields: EventValues) => fields.kind),
-      ...oneOf(controller, (fields: EventValues) => fields.reportingController),
-    ]
-  }
-
-  matches(event: RuleSubject): boolean {
-    if (!this.#ofKey.every((isMet) => isMet(event.key))) return false
-    // Reading the fields may parse the whole event, so rules that need none come first.
-    if (this.#ofFields.length === 0) return true
-    const fields = valuesOf(event)
-    return fields !== undefined && this.#ofFields.every((isMet) => isMet(fields))
-  }
-}
-
-type Condition<T> = (subject: T) => boolean
-
-function oneOf<T>(
-  values: readonly string[] | undefined,
-  read: (subject: T) => string,
-): readonly Condition<T>[] {
-  if (values === undefined) return []
-  const known = new Set(values)
-  return [(subject) => known.has(read(subject))]
-}
-
-/** Undefined for an unreadable event: only rules that require no values match it. */
-function valuesOf(event: RuleSubject): EventValues | undefined {
-  try {
-    return event.values ?? valuesIn(event.fields)
-  } catch (error) {
-    if (error instanceof StorageError && error.kind === 'corrupt') return undefined
-    throw error
-  }
-}
-
-function valuesIn(fields: StoredEvent['fields']): EventValues {
-  const { type, reason, regarding, reportingController } = fields
-  return { type, reason, kind: regarding.kind, reportingController }
 }

@@ -12,6 +12,7 @@ import type { StoredSizes } from '../storage/stored-sizes.ts'
 import { Account } from './account/account.ts'
 import type { Totals } from './account/totals.ts'
 import { AgeRecord } from './age-record.ts'
+import type { ArchiveGate } from './archive-gate.ts'
 import { Evictor } from './budgets/evictor.ts'
 import { Compactor } from './compactor.ts'
 import { dueTime, StorageFeed } from './due-feed.ts'
@@ -38,6 +39,8 @@ export interface RetentionOptions {
   readonly isStandby?: boolean | undefined
   /** Stored events and bytes. Budgets are not enforced without it. */
   readonly sizes?: StoredSizes | undefined
+  /** Undefined: there is no archive, and expired events are deleted at once. */
+  readonly archive?: ArchiveGate | undefined
   /** The etcd prefix that events are stored under; see `controlKey`. */
   readonly prefix: string
   /** The history that the cache follows. Without it, etcd is assumed never to be restored. */
@@ -153,7 +156,10 @@ export class Retention {
       worksWhenFull: true,
       isStandby: options.isStandby,
       settings: {
-        text: this.#schedule.flags,
+        text: [
+          this.#schedule.flags,
+          ...(options.archive ? [`--history=${options.archive.name}`] : []),
+        ].join(' '),
         warning: 'The sweeping replica has different settings; give all replicas the same',
       },
     })
@@ -169,6 +175,7 @@ export class Retention {
       replica,
       history,
       intervalMs: options.compactionIntervalMs,
+      neededAfter: () => options.archive?.readAfter(),
       timeline: this.#timeline,
       clock,
       log,
@@ -330,6 +337,7 @@ export class Retention {
       damaged,
       batchMax: this.#options.deletesAtOnceMax,
       isVerified: () => this.#isVerified,
+      archive: this.#options.archive,
       feed: new StorageFeed({
         storage,
         dueTime: due,
@@ -362,7 +370,10 @@ export class Retention {
       policy: () => this.policy,
       isReady: () => this.policy.shortestMs === undefined || this.#caughtUpWith === this.policy,
       isVerified: () => this.#isVerified,
-      onEvicted: ({ key }, { name }) => this.#account.evicted(name, key),
+      onEvicted: ({ key, version }, { name }) => {
+        this.#account.evicted(name, key)
+        this.#options.archive?.onDeleted(version, 'evicted')
+      },
       clock: this.#clock,
       wallTime: this.#options.wallTime ?? Date.now,
       lane: this.#lane,

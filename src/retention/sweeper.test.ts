@@ -6,6 +6,7 @@ import { missing, StorageError } from '../storage/errors.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type { EventKey, Guard, StoredEvent } from '../storage/storage.ts'
 import { StoredBody } from '../storage/stored-form.ts'
+import type { ArchiveGate } from './archive-gate.ts'
 import type { ExpiryQueue } from './expiry-queue.ts'
 import { Sweeper } from './sweeper.ts'
 
@@ -74,7 +75,12 @@ function storedAt(key: EventKey, version: number): StoredEvent {
 }
 
 /** A version is the time of the write; even ones expire 1,000 ms later, odd ones never. */
-function start(storage: ScriptedStorage, lateMs?: number, damaged?: () => Iterable<StoredEvent>) {
+function start(
+  storage: ScriptedStorage,
+  lateMs?: number,
+  damaged?: () => Iterable<StoredEvent>,
+  archive?: ArchiveGate,
+) {
   const ending = new AbortController()
   const held = { until: Number.POSITIVE_INFINITY }
   const term: Term = {
@@ -101,6 +107,7 @@ function start(storage: ScriptedStorage, lateMs?: number, damaged?: () => Iterab
     },
     recall: (key) => recalled.get(key.name),
     damaged,
+    archive,
     dueTime: (stored) => (stored.version % 2 === 1 ? 'never' : stored.version + lifetime.ms),
     onDue: () => () => swept.count++,
     clock: { now: () => time.now },
@@ -154,6 +161,38 @@ describe('sweeper', () => {
     filled()
     await settle()
     assert.deepEqual(storage.deleted, ['overdue'])
+    await end()
+  })
+
+  test('waits until an expired event is archived, unless there is no room', async () => {
+    const storage = new ScriptedStorage()
+    const archived = { upTo: 100, canWait: true }
+    const lost: number[] = []
+    const archive: ArchiveGate = {
+      name: 'file:///archive',
+      isArchived: (version) => version <= archived.upTo,
+      canWait: () => archived.canWait,
+      readAfter: () => undefined,
+      onDeleted: (version, reason) => {
+        assert.equal(reason, 'no-space')
+        if (version > archived.upTo) lost.push(version)
+      },
+    }
+    const { sweeper, add, end } = start(storage, undefined, undefined, archive)
+    add('archived', 100)
+    add('waiting', 102)
+    await advance(2_000)
+    assert.deepEqual(storage.deleted, ['archived'])
+    assert.deepEqual([sweeper.waitingCount, sweeper.lagMs], [1, 0])
+    archived.upTo = 102
+    await advance(1_000)
+    assert.deepEqual(storage.deleted, ['archived', 'waiting'])
+    add('urgent', 104)
+    await advance(1_000)
+    assert.deepEqual(storage.deleted.length, 2)
+    archived.canWait = false
+    await advance(1_000)
+    assert.deepEqual([storage.deleted.at(-1), lost], ['urgent', [104]])
     await end()
   })
 

@@ -14,6 +14,7 @@ import { yieldToEventLoop } from '../lib/yield.ts'
 import { isUnreadable, StorageError } from '../storage/errors.ts'
 import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
+import type { ArchiveGate } from './archive-gate.ts'
 import type { DueFeed, DueTime } from './due-feed.ts'
 import { type DueEvent, ExpiryQueue } from './expiry-queue.ts'
 import { deleteInSlices, deleteUnchanged, isRetryable, type Outcome } from './guarded-delete.ts'
@@ -46,7 +47,9 @@ export interface SweeperOptions {
   readonly isVerified?: (() => boolean) | undefined
   /** Called when a delete is decided. Returns a callback for when the event has been deleted. */
   readonly onDue: (due: StoredEvent) => () => void
-  /** Called after each sweep of this run that began with a full queue and left nothing due. */
+  /** Events are deleted only once they are archived. Undefined: there is no archive. */
+  readonly archive?: ArchiveGate | undefined
+  /** Called after each sweep of this run that began with a full queue and left nothing to delete. */
   readonly onCaughtUp?: (() => void) | undefined
   /** Maximum number of concurrent deletes. */
   readonly batchMax?: number | undefined
@@ -63,6 +66,8 @@ export class Sweeper {
   #batchSize: number
   /** Whether the queue has been filled in this run. */
   #isFilled = false
+  /** Whether the events that are due next are not archived yet. */
+  #isWaitingForArchive = false
   /** Ends the pause between two sweeps. */
   #wake = () => {}
 
@@ -76,9 +81,10 @@ export class Sweeper {
     return this.#queue.size
   }
 
-  /** How long the first entry has been due; 0 when it is not due yet. */
+  /** How long the first entry has been due; 0 when it is not due, or not archived yet. */
   get lagMs(): number {
     const { firstDueAt } = this.#queue
+    if (this.#isWaitingForArchive) return 0
     return firstDueAt === undefined ? 0 : Math.max(0, this.#options.clock.now() - firstDueAt)
   }
 
@@ -148,9 +154,11 @@ export class Sweeper {
     const { lateMs } = term
     const isLeaderless = lateMs !== undefined
     await this.#queueDamaged(queue)
-    while (!signal.aborted && term.isHeld()) {
-      const batch = queue.takeDue(clock.now() - (lateMs ?? 0), this.#batchSize)
-      if (batch.length === 0) return undefined
+    this.#isWaitingForArchive = false
+    while (!this.#isWaitingForArchive && !signal.aborted && term.isHeld()) {
+      const due = queue.takeDue(clock.now() - (lateMs ?? 0), this.#batchSize)
+      if (due.length === 0) return undefined
+      const batch = this.#archivedOf(due, queue)
       const left = isLeaderless ? await this.#stillStored(queue, batch, signal) : batch
       if (left instanceof StorageError) return left
       const failures = await deleteInSlices(left, (event) => this.#sweep(queue, event))
@@ -162,6 +170,23 @@ export class Sweeper {
       this.#batchSize = Math.min(this.#batchMax, this.#batchSize + batchMin)
     }
     return undefined
+  }
+
+  /**
+   * The entries that may be deleted. The others go back into the queue, and those behind them wait as
+   * well: what is due later was mostly written later.
+   */
+  #archivedOf(due: readonly DueEvent[], queue: ExpiryQueue): readonly DueEvent[] {
+    const { archive } = this.#options
+    if (archive === undefined || !archive.canWait()) return due
+    const isArchived = ({ version }: DueEvent) =>
+      archive.isArchived(version) || this.#damagedVersions.has(version)
+    const archived = due.filter(isArchived)
+    if (archived.length < due.length) {
+      this.#isWaitingForArchive = true
+      for (const event of due) if (!isArchived(event)) queue.push(event)
+    }
+    return archived
   }
 
   /** Queues each damaged event when it is first seen; a failed delete leaves it in the queue. */
@@ -250,7 +275,10 @@ export class Sweeper {
       return true
     }
     const outcome = await deleteUnchanged(event, { storage, isVerified, isWanted })
-    if (outcome !== 'gone' && 'deleted' in outcome) onDeleted()
+    if (outcome !== 'gone' && 'deleted' in outcome) {
+      onDeleted()
+      this.#options.archive?.onDeleted(event.version, 'no-space')
+    }
     return outcome
   }
 

@@ -19,6 +19,8 @@ export type StorageErrorKind =
   /** The queue is full. Nothing was written; `retryAfterMs` says when to retry. */
   | 'overloaded'
   | 'too-large'
+  /** The read takes more time or memory than it may; `reason` says how to ask for less. */
+  | 'exhausted'
   /** The stored value is ours, but cannot be decoded as an event. It can be deleted. */
   | 'corrupt'
   /** The stored value was written by another program, and is never changed. */

@@ -2,12 +2,15 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import {
+  compacted,
   countBefore,
   firstOccurrences,
   type Occurrences,
   occurrencesAfter,
+  occurrencesFrom,
   type SeenFields,
   SPANS_MAX,
+  type Span,
   timeOf,
 } from './occurrences.ts'
 import { encodeTrailer, occurrencesIn } from './trailer.ts'
@@ -199,6 +202,91 @@ describe('occurrences', () => {
         }
       }),
       { numRuns: 200 },
+    )
+  })
+})
+
+/** Spans that follow each other. */
+const spanLists = fc
+  .array(
+    fc.record({
+      gap: fc.nat({ max: 100_000 }),
+      length: fc.oneof(fc.constant(0), fc.nat({ max: 10 * 60_000 })),
+      count: fc.integer({ min: 1, max: 30 }),
+      isOpen: fc.boolean(),
+    }),
+    { minLength: 1, maxLength: 200 },
+  )
+  .map((parts) => {
+    let lastMs = midnight
+    return parts.map(({ gap, length, count, isOpen }): Span => {
+      const firstMs = lastMs + gap
+      lastMs = firstMs + (count === 1 ? 0 : length)
+      return { firstMs, lastMs, count, ...(isOpen && count > 1 && { isOpen }) }
+    })
+  })
+
+const total = (spans: readonly Span[]) => spans.reduce((sum, { count }) => sum + count, 0)
+const totalBefore = (spans: readonly Span[], ms: number) =>
+  spans.reduce((sum, span) => sum + countBefore(span, ms), 0)
+
+describe('fewer spans', () => {
+  test('are as they were when there are few enough', () => {
+    const { spans } = raisedAt([minutes(0), minutes(1), minutes(2)])
+    assert.equal(compacted(spans, 3), spans)
+  })
+
+  test('have the same counts up to each minute, if minutes are enough', () => {
+    fc.assert(
+      fc.property(spanLists, (spans) => {
+        const moments = spans.map(({ lastMs }): Span => ({ firstMs: lastMs, lastMs, count: 1 }))
+        const busy = new Set(moments.map(({ lastMs }) => Math.floor(lastMs / 60_000))).size
+        const fewer = compacted(moments, busy)
+        assert.ok(fewer.length <= busy)
+        for (const { lastMs } of moments) {
+          const minute = Math.floor(lastMs / 60_000) * 60_000
+          assert.equal(totalBefore(fewer, minute), totalBefore(moments, minute))
+        }
+      }),
+    )
+  })
+
+  test('are never more than wanted, and have all occurrences in the same time', () => {
+    fc.assert(
+      fc.property(spanLists, fc.integer({ min: 1, max: 50 }), (spans, max) => {
+        const fewer = compacted(spans, max)
+        assert.ok(fewer.length <= max)
+        assert.equal(total(fewer), total(spans))
+        const ends = (list: readonly Span[]) => [
+          Math.min(...list.map(({ firstMs }) => firstMs)),
+          Math.max(...list.map(({ lastMs }) => lastMs)),
+        ]
+        assert.deepEqual(ends(fewer), ends(spans))
+        assert.ok(fewer.every(({ firstMs, lastMs }) => firstMs <= lastMs))
+      }),
+    )
+  })
+
+  test('of a clock that was set back are in the order of time', () => {
+    const at = (ms: number): Span => ({ firstMs: ms, lastMs: ms, count: 1 })
+    const spans = [at(minutes(5)), at(minutes(1)), at(minutes(1) + 10)]
+    assert.deepEqual(compacted(spans, 2), [
+      { firstMs: minutes(1), lastMs: minutes(1) + 10, count: 2 },
+      at(minutes(5)),
+    ])
+  })
+})
+
+describe('occurrences from a time on', () => {
+  test('are those that are not before it', () => {
+    fc.assert(
+      fc.property(spanLists, fc.nat({ max: 100 * 60_000 }), (spans, ms) => {
+        const fromMs = midnight + ms
+        const later = occurrencesFrom(spans, fromMs)
+        assert.equal(total(later), total(spans) - totalBefore(spans, fromMs))
+        assert.equal(totalBefore(later, fromMs), 0)
+        assert.ok(later.every(({ firstMs, lastMs, count }) => firstMs <= lastMs && count > 0))
+      }),
     )
   })
 })

@@ -41,7 +41,7 @@ const HOUR_MS = 60 * MINUTE_MS
  * shorter periods are tried first: a histogram with buckets of that length, or of a multiple of it,
  * stays exact.
  */
-const PERIODS_MS: readonly number[] = [
+export const PERIODS_MS: readonly number[] = [
   MINUTE_MS,
   5 * MINUTE_MS,
   15 * MINUTE_MS,
@@ -75,18 +75,27 @@ export function occurrencesAfter(
   before: SeenFields,
   after: SeenFields,
 ): Occurrences | undefined {
-  const raised = after.occurrences - before.occurrences
-  if (raised < 0) return undefined
+  if (after.occurrences < before.occurrences) return undefined
   const { lastSeenMs: lastMs } = after
   const kept = known.spans.map((span) => (span.lastMs <= lastMs ? span : movedBack(span, lastMs)))
-  if (raised === 0) return { ...known, spans: kept }
-  const lastKnownMs = kept.at(-1)?.lastMs ?? lastMs
-  const added: Span =
-    raised === 1
-      ? { firstMs: lastMs, lastMs, count: 1 }
-      : { firstMs: lastKnownMs, lastMs, count: raised, isOpen: true }
+  const added = addedOccurrences(known, before, after)
+  if (added === undefined) return { ...known, spans: kept }
   const spans = [...kept, added]
   return { ...known, spans: spans.length > SPANS_MAX ? merged(spans) : spans }
+}
+
+/** The occurrences that a write added. Undefined when it did not raise the count. */
+export function addedOccurrences(
+  known: Occurrences,
+  before: SeenFields,
+  after: SeenFields,
+): Span | undefined {
+  const count = after.occurrences - before.occurrences
+  if (count <= 0) return undefined
+  const { lastSeenMs: lastMs } = after
+  if (count === 1) return { firstMs: lastMs, lastMs, count }
+  const firstMs = Math.min(known.spans.at(-1)?.lastMs ?? lastMs, lastMs)
+  return { firstMs, lastMs, count, isOpen: true }
 }
 
 function movedBack(span: Span, lastMs: number): Span {
@@ -106,6 +115,48 @@ function merged(spans: readonly Span[]): readonly Span[] {
     return spans.toSpliced(at, 2, { ...one, lastMs, count: one.count + other.count })
   }
   return spans
+}
+
+/**
+ * The same occurrences in at most `max` spans: those that lie in the same period become one, and no
+ * period is longer than it has to be.
+ */
+export function compacted(spans: readonly Span[], max: number): readonly Span[] {
+  if (spans.length <= max) return spans
+  let fewer = spans.toSorted((one, other) => one.lastMs - other.lastMs)
+  for (const periodMs of PERIODS_MS) {
+    if (fewer.length > max) fewer = mergedWithin(fewer, periodMs)
+  }
+  return fewer
+}
+
+function mergedWithin(spans: readonly Span[], periodMs: number): Span[] {
+  const fewer: Span[] = []
+  for (const span of spans) {
+    const last = fewer.at(-1)
+    const firstMs = Math.min(last?.firstMs ?? 0, span.firstMs)
+    if (last === undefined || !isOnePeriod(firstMs, span.lastMs, periodMs)) fewer.push(span)
+    else {
+      const { isOpen } = last.firstMs <= span.firstMs ? last : span
+      const count = last.count + span.count
+      const merged = { firstMs, lastMs: span.lastMs, count }
+      fewer[fewer.length - 1] = isOpen ? { ...merged, isOpen } : merged
+    }
+  }
+  return fewer
+}
+
+/** The occurrences from this time on, as far as it is known which were. */
+export function occurrencesFrom(spans: readonly Span[], ms: number): readonly Span[] {
+  const later: Span[] = []
+  for (const span of spans) {
+    const before = countBefore(span, ms)
+    if (before === 0) later.push(span)
+    else if (before < span.count) {
+      later.push({ firstMs: timeOf(span, before), lastMs: span.lastMs, count: span.count - before })
+    }
+  }
+  return later
 }
 
 function isOnePeriod(oneMs: number, otherMs: number, periodMs: number): boolean {

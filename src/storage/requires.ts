@@ -30,6 +30,10 @@ export interface Requires {
    * objects, which must not be required then: `matches` need not be called.
    */
   readonly isAll?: boolean | undefined
+  /** All requirements of fields, for implementations that have a column for each field. */
+  readonly fields?: readonly FieldRequirement[] | undefined
+  /** Nothing but `fields` is required. */
+  readonly isOfFields?: boolean | undefined
 }
 
 /** Fields whose values an index knows. */

@@ -112,8 +112,12 @@ export interface ListOptions extends ReadOptions {
   readonly after?: EventKey | undefined
   /** When the event with that key was last seen; required by orders other than `key`. */
   readonly afterMs?: number | undefined
+  /** The uid of that event, since the archive has others with the same key. */
+  readonly afterUid?: string | undefined
   /** At least 1. A reader of everything reads page after page at the version of the first page. */
   readonly limit: number
+  /** Further pages will be read even if no event follows, so the state must be retained. */
+  readonly isContinued?: boolean | undefined
   /** No further page will be read, so the state need not be retained for it. */
   readonly isOnlyPage?: boolean | undefined
   /** Nobody reads this list again after its last page, so the state need not be retained longer. */
@@ -121,6 +125,33 @@ export interface ListOptions extends ReadOptions {
   /** A page may end before the limit once its bodies have this size. */
   readonly bytesEnough?: number | undefined
   readonly selector?: EventSelector | undefined
+  /**
+   * If the selector has a time that reaches behind the events of the store, the archive continues
+   * them. Undefined: it does not.
+   */
+  readonly archive?: ArchiveOptions | undefined
+}
+
+export interface ArchiveOptions {
+  /** The state of the archive that earlier pages were read from. Undefined: the newest. */
+  readonly state?: string | undefined
+}
+
+/** What a page has of the archive. */
+export interface ArchivePart {
+  /** The state that was read; the next page must be read from the same one. */
+  readonly state: string
+  /** Set when time ran out before the limit was reached. */
+  readonly cut?: ArchiveCut | undefined
+}
+
+export interface ArchiveCut {
+  /** The place of the next page. */
+  readonly after: EventKey
+  /** Undefined in the order of keys. */
+  readonly afterMs: number | undefined
+  /** Undefined: after all events with that key. */
+  readonly afterUid?: string | undefined
 }
 
 export interface EventPage {
@@ -132,6 +163,8 @@ export interface EventPage {
   readonly more: boolean
   /** How many events follow the last item; undefined with a selector, or when it is not known. */
   readonly remaining: number | undefined
+  /** Undefined when the archive was not read. */
+  readonly archive?: ArchivePart | undefined
   /** Values between the items that are not events. Not set by memory, which has only events. */
   readonly unreadable?: readonly Unreadable[] | undefined
   /** The newest connection that the page came over, if it was read from the store. */

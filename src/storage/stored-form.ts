@@ -136,7 +136,7 @@ export function openValue(
   const opened = { key, writtenAtMs, index, body, trailer, versionOffset }
   const known = recall?.(body)
   if (known !== undefined) return { ...opened, fields: known }
-  const event = parse(body)
+  const event = readBody(body)?.event
   if (event === undefined) return new BadValue('it is not JSON that starts with metadata', header)
   const wrong = findTypeMismatch(eventType, event) ?? contradictingField(event as StoredTree, key)
   if (wrong !== undefined) return new BadValue(`${wrong} has a wrong type or value`, header)
@@ -215,11 +215,17 @@ interface StoredTree {
   readonly apiVersion?: unknown
 }
 
+export interface ReadBody {
+  readonly text: string
+  readonly event: unknown
+}
+
 /** Undefined when this is not JSON that starts with the metadata. */
-function parse(body: Buffer): unknown {
+export function readBody(body: Buffer): ReadBody | undefined {
   if (!hasAt(body, 0, bodyStart) || !isUtf8(body)) return undefined
+  const text = body.toString()
   try {
-    return JSON.parse(body.toString())
+    return { text, event: JSON.parse(text) }
   } catch {
     // The caller reports it.
     return undefined
@@ -246,13 +252,36 @@ function readHeader(value: Buffer): Header | undefined {
 /** The event as clients get it, with its version. */
 export function served(stored: Pick<StoredEvent, 'body' | 'versionOffset' | 'version'>): Buffer {
   const { body, versionOffset, version } = stored
-  const end = body[versionOffset] === braceClose ? '"' : '",'
-  const member = `"resourceVersion":"${formatVersion(version)}${end}`
+  const member = versionMember(version, body[versionOffset] === braceClose)
   const whole = Buffer.allocUnsafe(body.length + member.length)
   body.copy(whole, 0, 0, versionOffset)
   whole.write(member, versionOffset, 'latin1')
   body.copy(whole, versionOffset + member.length, versionOffset)
   return whole
+}
+
+/** The opposite of `served`. Throws when it did not make these bytes. */
+export function fromServed(
+  event: Pick<StoredEvent, 'key' | 'version' | 'trailer' | 'writtenAtMs'>,
+  bytes: Buffer,
+): StoredEvent {
+  const begin = `${bodyStart}"resourceVersion":"${formatVersion(event.version)}"`
+  const end = begin.length + (bytes[begin.length] === comma ? 1 : 0)
+  if (bytes.toString('latin1', 0, begin.length) !== begin) {
+    throw new TypeError('the bytes of an event do not begin with its version')
+  }
+  const body = Buffer.concat([bytes.subarray(0, versionOffset), bytes.subarray(end)])
+  return new StoredBody({ ...event, body, versionOffset })
+}
+
+/** The same for a stored body as a text. */
+export function servedText(body: string, version: Version): string {
+  const isAlone = body.charCodeAt(versionOffset) === braceClose
+  return `${body.slice(0, versionOffset)}${versionMember(version, isAlone)}${body.slice(versionOffset)}`
+}
+
+function versionMember(version: Version, isAlone: boolean): string {
+  return `"resourceVersion":"${formatVersion(version)}${isAlone ? '"' : '",'}`
 }
 
 /** A stored event whose fields are parsed on first access. */
@@ -283,7 +312,7 @@ export class StoredBody implements StoredEvent {
 
 /** Throws `corrupt` when the body is not JSON. */
 export function fieldsOf({ key, body }: Pick<StoredEvent, 'key' | 'body'>): EventFields {
-  const event = parse(body)
+  const event = readBody(body)?.event
   if (event === undefined) throw unreadable(key, 'damaged')
   return fieldsIn(event)
 }

@@ -20,6 +20,9 @@ export type GroupField = (typeof groupFields)[number]
 /** A histogram with more counts fails with `TooManyGroups`. */
 export const GROUPS_MAX = 10_000
 
+/** Longer notes are cut, in characters. A note of `core/v1` can be as long as an event. */
+export const NOTE_MAX = 1_024
+
 /** The name under which a histogram counts all values that have no counts of their own. */
 export const OTHER_GROUP = '_other'
 
@@ -69,8 +72,8 @@ export interface SummaryGroup {
   /** The occurrences of Warnings among them. */
   readonly warnings: number
   readonly events: number
-  /** The number of distinct objects that the events are about. */
-  readonly objects: number
+  /** The number of distinct objects that the events are about; undefined when it is not known. */
+  readonly objects: number | undefined
   /**
    * When the first of the events began, also before the window, and the last occurrence within it;
    * undefined when no event has such a time.
@@ -94,6 +97,20 @@ export interface EventSummary {
 
 /** Histograms can be by any of the fields. */
 export type HistogramField = GroupField
+
+/** Objects of two clusters, and workloads of two namespaces, differ even if their names do not. */
+export function identifiedBy(
+  by: HistogramField,
+  scope: { readonly cluster: string | undefined; readonly namespace: string | undefined },
+): readonly GroupField[] {
+  if (by !== 'object' && by !== 'workload') return [by]
+  const isNamespace = by === 'workload' && scope.namespace === undefined
+  return [
+    ...(scope.cluster === undefined ? (['cluster'] as const) : []),
+    ...(isNamespace ? (['namespace'] as const) : []),
+    by,
+  ]
+}
 
 export interface HistogramOptions extends ComputedOptions {
   /** Has no bounds of time. */

@@ -29,6 +29,10 @@ export class Totals {
     return this.#counts[kind].get(name) ?? 0
   }
 
+  total(kind: TotalKind): number {
+    return [...this.#counts[kind].values()].reduce((sum, count) => sum + count, 0)
+  }
+
   of(kind: TotalKind): ReadonlyMap<string, number> {
     return this.#counts[kind]
   }

@@ -46,7 +46,11 @@ export interface EvictorOptions {
   /** False while expired events are still stored: they would count against budgets. */
   readonly isReady: () => boolean
   readonly isVerified: () => boolean
-  readonly onEvicted: (evicted: StoredEvent, budget: RetentionBudget) => void
+  /** The event has the version that it had before. */
+  readonly onEvicted: (
+    evicted: Pick<StoredEvent, 'key' | 'version'>,
+    budget: RetentionBudget,
+  ) => void
   readonly clock: Clock
   readonly wallTime: () => number
   readonly lane: Lane
@@ -289,7 +293,7 @@ export class Evictor {
     const outcome = await deleteUnchanged(victim, { storage, isVerified, isWanted })
     if (outcome === 'gone' || 'changed' in outcome) return false
     if ('failed' in outcome) return isRetryable(outcome.failed) && outcome.failed
-    onEvicted(outcome.deleted, budget)
+    onEvicted(victim, budget)
     this.#evictions.count(outcome.deleted, budget)
     return true
   }

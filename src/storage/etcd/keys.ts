@@ -17,7 +17,7 @@ const eventsFolder = 'events'
 const controlFolder = 'control'
 
 /** The keys through which replicas coordinate, such as the key of the elected sweeper. */
-const controlKeys = ['sweeper', 'compaction', 'ages', 'account'] as const
+const controlKeys = ['sweeper', 'compaction', 'ages', 'account', 'archiver', 'archive'] as const
 type ControlKey = (typeof controlKeys)[number]
 
 export function controlKey(prefix: string, name: ControlKey): string {

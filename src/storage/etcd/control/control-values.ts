@@ -19,10 +19,12 @@ export function replicaName(host: string, processId: number): string {
 /** What is required of each value beside the name of its writer. */
 const recordForms: Readonly<Record<ControlKind, ((record: JsonObject) => boolean) | 'leader'>> = {
   sweeper: 'leader',
+  archiver: 'leader',
   'mirror-leaders': 'leader',
   compaction: (record) => typeof memberOf(record, 'compactedRevision') === 'number',
   ages: (record) => Array.isArray(memberOf(record, 'notes')),
   account: (record) => typeof memberOf(record, 'policy') === 'string',
+  archive: (record) => isObject(memberOf(record, 'manifest')),
   mirrors: (record) => isObject(memberOf(record, 'positions')),
 }
 
