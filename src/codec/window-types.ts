@@ -28,6 +28,24 @@ const budgetType: StructType = new StructType('RetentionWindowBudget', [
   field('bytes', 3, 'int64', 'Maximum size of the events in bytes.'),
 ])
 
+const historyType: StructType = new StructType('RetentionWindowHistory', [
+  field(
+    'oldestTime',
+    1,
+    'microTime',
+    'The start of the oldest day in history, in UTC; unset when there is none. The same for the cluster and each of its namespaces.',
+  ),
+  field('position', 2, 'string', 'The resourceVersion up to which all changes are in history.'),
+  field('positionTime', 3, 'microTime', 'When all changes up to it had been read.'),
+  count('lagSeconds', 4, 'Seconds since then.'),
+  field(
+    'untilTime',
+    5,
+    'microTime',
+    'Events that were last seen before it are read from history, later ones from memory; unset when memory has all.',
+  ),
+])
+
 export const retentionWindowType: StructType = new StructType('RetentionWindow', [
   metadataField,
   field('cluster', 2, 'string', 'The cluster.'),
@@ -53,5 +71,11 @@ export const retentionWindowType: StructType = new StructType('RetentionWindow',
     10,
     'int64',
     'Set for a cluster: number of writes that the responding replica has refused since its start, because of limits or because etcd was full or unavailable.',
+  ),
+  field(
+    'history',
+    11,
+    { struct: historyType },
+    'How far back history goes, and how far it is behind; unset without `--history`.',
   ),
 ])

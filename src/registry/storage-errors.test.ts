@@ -21,7 +21,8 @@ function statusOf(
   more: { readonly retryAfterMs?: number; readonly isRead?: boolean } = {},
 ): Status {
   const { isRead, ...rest } = more
-  const error = new StorageError({ kind, message: 'secret of the store', key, ...rest })
+  const reason = kind === 'exhausted' ? 'narrow it' : undefined
+  const error = new StorageError({ kind, message: 'secret of the store', key, reason, ...rest })
   return statusOfStorageError(error, names, { isRead }).status()
 }
 
@@ -38,6 +39,7 @@ describe('statusOfStorageError', () => {
       timeout: [504, 'Timeout'],
       overloaded: [429, 'TooManyRequests'],
       'too-large': [413, 'RequestEntityTooLarge'],
+      exhausted: [504, 'Timeout'],
       corrupt: [500, 'InternalError'],
       foreign: [500, 'InternalError'],
     }

@@ -126,18 +126,24 @@ export function statusOfStorageError(
       return isRead === true ? timedOut({ retryAfterSeconds: 1, cause: error }) : inDoubt(error)
     case 'overloaded':
       return tooManyRequests(
-        `the datastore is overloaded; ${done}`,
+        `${error.reason ?? 'the datastore is overloaded'}; ${done}`,
         Math.ceil((error.retryAfterMs ?? 1000) / 1000),
         error,
       )
     case 'too-large':
       return entityTooLarge('the event does not fit into the datastore', error)
+    case 'exhausted':
+      return new StatusError('Timeout', error.reason ?? TOO_MUCH, {
+        details: {},
+        cause: error,
+      })
     case 'corrupt':
     case 'foreign':
       return internalError(error, error.reason)
   }
 }
 
+const TOO_MUCH = 'the request takes more time or memory than it may: ask for less'
 const PARTLY_DONE = 'some of the events were deleted, repeat the request for the others'
 
 /**

@@ -4,6 +4,9 @@ import type { Event } from '../api/event.ts'
 import { CachedStorage } from '../cache/cached-storage.ts'
 import type { ClustersSource } from '../clusters/clusters-file.ts'
 import type { EtcdClient } from '../etcd/client.ts'
+import { History } from '../history/history.ts'
+import { TieredStorage } from '../history/tiers/tiered-storage.ts'
+import { TieredSummaries } from '../history/tiers/tiered-summaries.ts'
 import { within } from '../lib/abort.ts'
 import type { Log } from '../lib/log/log.ts'
 import { RunQueue } from '../lib/run-queue.ts'
@@ -23,9 +26,10 @@ import { EventKeys } from '../storage/etcd/keys.ts'
 import { corruptValueHandler, PrefixCheck } from '../storage/etcd/prefix-check.ts'
 import { type EventFields, fieldsIn, type RegardedKind } from '../storage/event-fields.ts'
 import { OwnWrites } from '../storage/own-writes.ts'
-import type { EventScope } from '../storage/storage.ts'
+import type { EventScope, ReadStorage } from '../storage/storage.ts'
 import { damagedIn } from '../storage/stored-form.ts'
 import type { StoredSizes } from '../storage/stored-sizes.ts'
+import { historyStatus } from './history-status.ts'
 import type { MemoryBudget } from './memory-budget.ts'
 import {
   registerChangeMetrics,
@@ -36,6 +40,7 @@ import {
 import { consistentReadObserver, loadObserver, registerCacheMetrics } from './metrics/cache.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
 import type { FilePollStatus } from './metrics/files.ts'
+import { historyQueryObserver, registerHistoryMetrics } from './metrics/history.ts'
 import { registerRetentionMetrics } from './metrics/retention.ts'
 import { StorageMetrics } from './metrics/storage.ts'
 import { createMirrors } from './mirrors.ts'
@@ -45,6 +50,8 @@ import { windowStatuses } from './windows.ts'
 /** Time limit for the last calls to an etcd that may be down: revoking the lease, last writes. */
 const CLOSE_MS_MAX = 3000
 const MIB = 1024 * 1024
+/** The part of memory for events that they may take while expired ones wait for the archive. */
+const ROOM_PART = 0.8
 /** The next events to expire that retention without memory remembers: at most 24 MiB of keys. */
 const UNCACHED_DUE_MAX = 20_000
 /** Retention without memory reads each event before its delete: by default 2 MiB at most in total. */
@@ -77,8 +84,15 @@ type EngineParts = {
 /** What requests of clients use. */
 type ForClients = Pick<
   EventParts,
-  'writes' | 'sources' | 'namespaces' | 'summaries' | 'windows' | 'oldestIn' | 'marksOf'
-> & { readonly storage: CachedStorage }
+  | 'writes'
+  | 'sources'
+  | 'namespaces'
+  | 'summaries'
+  | 'windows'
+  | 'oldestIn'
+  | 'archivedSince'
+  | 'marksOf'
+> & { readonly storage: ReadStorage }
 
 /** What retention reads and deletes. */
 interface Storages {
@@ -97,6 +111,8 @@ interface Parts {
   readonly retention: Retention
   readonly writers: Readonly<Record<Writer, CountedWrites>>
   readonly mirrors: MirrorManager | undefined
+  /** Undefined without `--history`. */
+  readonly history: History | undefined
   /** Rejects on a bug only. */
   readonly running: Promise<unknown>
 }
@@ -179,6 +195,7 @@ export class Engine {
       loadBytesMax: this.#budget?.loadBytes,
       onLoaded: loadObserver(this.#registry, this.#options.eventsGroup),
       onReread: () => {
+        history?.forget()
         retention.forget()
         mirrors?.forget()
       },
@@ -191,7 +208,8 @@ export class Engine {
     const writers = writersTo(written, (key) => cached.known(key))
     const replica = replicaName(hostname(), process.pid)
     const storages = { client, cached, written, deletes: writers.retention, replica }
-    const { retention, retentionWithoutMemory } = this.#retain(storages, policyFile)
+    const history = await this.#openHistory(storages, () => retention)
+    const { retention, retentionWithoutMemory } = this.#retain(storages, { policyFile, history })
     const mirrors =
       clusters &&
       createMirrors({
@@ -209,20 +227,71 @@ export class Engine {
         log: this.#log.child({ logger: 'mirror' }),
       })
     if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
-    const running = this.#run({ check, cached, retention, mirrors }, retentionWithoutMemory)
+    const running = this.#run(
+      { check, cached, retention, mirrors, history },
+      retentionWithoutMemory,
+    )
     running.catch(onFatal)
-    this.#parts = { check, written, cached, retention, writers, mirrors, running }
+    this.#parts = { check, written, cached, retention, writers, mirrors, history, running }
     this.#registerMetrics(this.#parts)
+  }
+
+  /** Undefined without `--history`. */
+  async #openHistory(
+    { client, cached, replica }: Storages,
+    retention: () => Retention,
+  ): Promise<History | undefined> {
+    const options = this.#options
+    const { history: url } = options
+    if (url === undefined) return undefined
+    return History.open({
+      settings: {
+        url,
+        cacheDir: options.historyCacheDir,
+        cacheBytes: options.historyCacheBytes,
+        segmentMs: options.historySegmentIntervalMs,
+        segmentBytes: options.historySegmentBytes,
+        readerMemoryBytes: options.historyReaderMemoryBytes,
+        readerThreads: options.historyReaderThreads,
+        queryTimeoutMs: options.historyQueryTimeoutMs,
+      },
+      client,
+      prefix: options.etcdPrefix,
+      replica,
+      storage: cached,
+      etcdHistory: {
+        verified: () => cached.verified,
+        verify: () => cached.verify(client.newestConnection),
+      },
+      policy: () => retention().policy,
+      totals: () => retention().totals,
+      hasRoom: () => this.#hasRoom(cached),
+      onQuery: historyQueryObserver(this.#registry),
+      lane: this.#runQueue.serverLane('history'),
+      log: this.#log.child({ logger: 'history' }),
+    })
+  }
+
+  /** Whether expired events can stay until they are archived, without other writes being refused. */
+  #hasRoom(cached: CachedStorage): boolean {
+    const eventBytesMax = this.#budget?.eventBytes ?? Number.POSITIVE_INFINITY
+    // The headroom of a full etcd is 1: nothing is written to it anyway, the archive's position included.
+    if (this.#datastore.quotaAlarm.isFull) return false
+    return this.headroom === 1 && cached.eventBytes < eventBytesMax * ROOM_PART
   }
 
   #retain(
     { client, cached, written, deletes, replica }: Storages,
-    policyFile: PolicySource | undefined,
+    {
+      policyFile,
+      history,
+    }: { readonly policyFile: PolicySource | undefined; readonly history: History | undefined },
   ): { readonly retention: Retention; readonly retentionWithoutMemory: Retention } {
     const { etcdPrefix, eventTtlMs, etcdCompactionIntervalMs } = this.#options
     const retaining = {
       client,
       deletes,
+      archive: history?.state,
       prefix: etcdPrefix,
       replica,
       policy: policyFile?.policy ?? RetentionPolicy.uniform(eventTtlMs),
@@ -264,10 +333,10 @@ export class Engine {
 
   /** Rejects on a bug only. */
   #run(
-    parts: Pick<Parts, 'check' | 'cached' | 'retention' | 'mirrors'>,
+    parts: Pick<Parts, 'check' | 'cached' | 'retention' | 'mirrors' | 'history'>,
     retentionWithoutMemory: Retention,
   ): Promise<unknown> {
-    const { check, cached, retention, mirrors } = parts
+    const { check, cached, retention, mirrors, history } = parts
     const { signal } = this.#end
     const checked = check.run(cached.listed, signal)
     const untilSynced = async (): Promise<void> => {
@@ -282,7 +351,9 @@ export class Engine {
       // key, is written to an etcd that holds values of another program.
       checked
         .then(untilSynced)
-        .then(() => Promise.all([retention.run(signal), mirrors?.run(signal)])),
+        .then(() =>
+          Promise.all([retention.run(signal), mirrors?.run(signal), history?.run(signal)]),
+        ),
     ])
   }
 
@@ -295,15 +366,18 @@ export class Engine {
   /** What requests of clients use. Throws before the engine is open. */
   get forClients(): ForClients {
     if (this.#parts === undefined) throw new Error('the engine has not been opened')
-    const { cached: storage, writers, retention } = this.#parts
+    const { cached: storage, writers, retention, history } = this.#parts
+    const archive = history?.reader
     return {
-      storage,
+      storage: archive === undefined ? storage : new TieredStorage(storage, archive),
       writes: writers.client,
       sources: this.sources,
       namespaces: storage.namespaces,
-      summaries: storage.summaries,
-      windows: windowStatuses(storage, retention),
+      summaries:
+        archive === undefined ? storage.summaries : new TieredSummaries(storage.summaries, archive),
+      windows: windowStatuses(storage, retention, history && (() => archiveWindow(history))),
       oldestIn: (scope, lane) => storage.oldest.in(scope, lane),
+      archivedSince: history && (({ cluster }) => history.catalogue.oldestMsIn(cluster)),
       marksOf: storage.marksOf,
     }
   }
@@ -409,7 +483,7 @@ export class Engine {
     await this.#parts?.running
   }
 
-  #registerMetrics({ written, cached, retention, writers }: Parts): void {
+  #registerMetrics({ written, cached, retention, writers, history }: Parts): void {
     const registry = this.#registry
     this.#metrics.registerGauges(
       {
@@ -422,7 +496,26 @@ export class Engine {
     )
     registerCacheMetrics(cached, registry, this.#options.eventsGroup)
     registerRetentionMetrics(retention, registry)
+    if (history !== undefined) {
+      const { historyCacheBytes } = this.#options
+      registerHistoryMetrics(() => historyStatus(history, historyCacheBytes), registry)
+    }
     registerChangeMetrics(writers, registry)
     registerTopSourceMetrics(this.sources, registry)
   }
 }
+
+/** What retention windows say of the archive; undefined until something is archived. */
+function archiveWindow({ catalogue, reader }: History): ReturnType<WindowArchive> {
+  const { pointer } = catalogue
+  if (pointer === undefined) return undefined
+  const { position, positionAtMs } = pointer
+  return {
+    position,
+    positionAtMs,
+    oldestMsOf: (cluster) => catalogue.oldestMsIn(cluster),
+    windowStart: (scope) => reader.knownTiersOf(scope)?.memoryFromMs ?? Number.NEGATIVE_INFINITY,
+  }
+}
+
+type WindowArchive = NonNullable<Parameters<typeof windowStatuses>[2]>

@@ -7,6 +7,7 @@ import { encodedRunsBytesMax } from '../codec/encoders/encoded-run-cache.ts'
 import { DEFAULT_LEDGER_LIMITS } from '../lib/client-memory/ledger.ts'
 import { type Log, silentLog } from '../lib/log/log.ts'
 import {
+  bytesOfHistory,
   logBudget,
   type MemoryBudget,
   memoryBudget,
@@ -58,6 +59,23 @@ describe('the memory limit', () => {
 })
 
 describe('the memory budget', () => {
+  test('is what the processes of history leave, and says when that is too little', () => {
+    const options = { historyReaderMemoryBytes: 512 * MIB }
+    assert.equal(bytesOfHistory({ ...options, history: undefined }), 0)
+    const processes = bytesOfHistory({ ...options, history: 'file:///history' })
+    assert.equal(processes, (512 + 416 + 192) * MIB)
+    const limit = { bytes: 512 * MIB + processes, source: 'cgroup' } as const
+    const { eventBytes, historyProcessBytes: taken } = memoryBudget(limit, DEFAULTS, processes)
+    assert.deepEqual([eventBytes, taken], [budgetOf(512).eventBytes, processes])
+    const { log, said } = recorded()
+    logBudget(memoryBudget(limit, DEFAULTS, processes), log)
+    logBudget(memoryBudget({ ...limit, bytes: 1024 * MIB }, DEFAULTS, processes), log)
+    assert.deepEqual(said, [
+      'info: Memory limit',
+      'warn: The memory limit is too small: the process may be killed',
+    ])
+  })
+
   test('everything has its largest size with 1.5 GiB or more', () => {
     for (const mib of [1536, 2048, 64 * 1024]) {
       const { history, memory, listBytes, clients } = budgetOf(mib)

@@ -12,6 +12,7 @@ import type { Registry } from '@prometheus-io/client'
 import { defaultMemoryBounds, type MemoryBounds } from '../cache/memory/memory.ts'
 import { defaultHistoryBounds, type HistoryBounds } from '../cache/watch/history.ts'
 import { encodedRunsBytesMax } from '../codec/encoders/encoded-run-cache.ts'
+import { WRITING_MEMORY_BYTES } from '../history/history.ts'
 import { DEFAULT_LEDGER_LIMITS, type LedgerLimits } from '../lib/client-memory/ledger.ts'
 import { cgroupMemoryLimit } from '../lib/files/cgroup.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -24,6 +25,11 @@ import { registerClientNumberMetrics, registerMemoryLimitMetrics } from './metri
 const MIB = 1024 * 1024
 /** The program without events, connections and garbage. */
 const PROGRAM_BYTES = 144 * MIB
+/**
+ * Each of the processes that write and read history, without what DuckDB counts. The one that merges
+ * files ends when it has nothing to do.
+ */
+const HISTORY_PROCESS_BYTES = 96 * MIB
 /** Parts of what the program leaves. */
 const HELD_PART = 1 / 3
 const EVENTS_PART = 0.36
@@ -46,6 +52,8 @@ export interface MemoryLimit {
 
 export interface MemoryBudget {
   readonly limit: MemoryLimit
+  /** What the processes of history may take of it. */
+  readonly historyProcessBytes: number
   /** Whether something is smaller than it could be. */
   readonly isReduced: boolean
   /** Limit of the events' memory: writes are admitted by it. */
@@ -60,8 +68,9 @@ export interface MemoryBudget {
 }
 
 /**
- * The memory that this process may take: the smallest of what the flag, its control group and the
- * machine allow. A flag above the others would not prevent the process from being killed.
+ * The memory that this process and those of history may take: the smallest of what the flag, the
+ * control group and the machine allow. A flag above the others would not prevent the process from
+ * being killed.
  */
 export function memoryLimit(
   { memoryLimitBytes }: Pick<Options, 'memoryLimitBytes'>,
@@ -73,11 +82,24 @@ export function memoryLimit(
   return limits.reduce((least, limit) => (limit.bytes < least.bytes ? limit : least))
 }
 
+/** What the processes of history take of the limit: any replica may be elected to write. */
+export function bytesOfHistory({
+  history,
+  historyReaderMemoryBytes,
+}: Pick<Options, 'history' | 'historyReaderMemoryBytes'>): number {
+  if (history === undefined) return 0
+  return historyReaderMemoryBytes + WRITING_MEMORY_BYTES + 2 * HISTORY_PROCESS_BYTES
+}
+
 type ClientOptions = Pick<Options, 'maxClientMemoryMib' | 'maxClientMemoryPerUserMib'> &
   IdleClientOptions
 
-export function memoryBudget(limit: MemoryLimit, options: ClientOptions): MemoryBudget {
-  const rest = Math.max(0, limit.bytes - PROGRAM_BYTES)
+export function memoryBudget(
+  limit: MemoryLimit,
+  options: ClientOptions,
+  historyProcessBytes = 0,
+): MemoryBudget {
+  const rest = Math.max(0, limit.bytes - historyProcessBytes - PROGRAM_BYTES)
   const most = {
     history: defaultHistoryBounds.bytesMax,
     states: defaultMemoryBounds.stateBytesMax,
@@ -91,6 +113,7 @@ export function memoryBudget(limit: MemoryLimit, options: ClientOptions): Memory
   const idle = idleClients(rest, options)
   return {
     limit,
+    historyProcessBytes,
     isReduced: scale < 1,
     eventBytes: Math.max(MIN_EVENT_BYTES, Math.floor(rest * EVENTS_PART)),
     loadBytes: Math.max(MIN_EVENT_BYTES, Math.floor(rest * LOAD_PART)),
@@ -143,7 +166,7 @@ export function openBudget(options: Options, log: Log, registry: Registry): Memo
     const fields = { limitMib: Math.floor(limit.bytes / MIB), source: limit.source }
     log.warn('--memory-limit is above what the process may take, and is not used', fields)
   }
-  const budget = memoryBudget(limit, options)
+  const budget = memoryBudget(limit, options, bytesOfHistory(options))
   logBudget(budget, log)
   // V8 sizes its heap by the control group and the machine, but does not know of the flag.
   if (limit.source === 'flag') {
@@ -151,6 +174,7 @@ export function openBudget(options: Options, log: Log, registry: Registry): Memo
   } else if (limit.source === 'cgroup' && budget.isReduced) warnOfMissingSettings(log)
   const parts = {
     all: budget.limit.bytes,
+    'history-processes': budget.historyProcessBytes,
     events: budget.eventBytes,
     history: budget.history.bytesMax,
     states: budget.memory.stateBytesMax,
@@ -165,17 +189,20 @@ export function openBudget(options: Options, log: Log, registry: Registry): Memo
 }
 
 /** Logs the limit, with a warning if it is too small. */
-export function logBudget({ limit, history, clients, idle }: MemoryBudget, log: Log): void {
-  const limitMib = Math.floor(limit.bytes / MIB)
+export function logBudget(budget: MemoryBudget, log: Log): void {
+  const { limit, historyProcessBytes: processes, history, clients, idle } = budget
   const fields = {
-    limitMib,
+    limitMib: Math.floor(limit.bytes / MIB),
+    ...(processes > 0 && { historyProcessesMib: Math.floor(processes / MIB) }),
     source: limit.source,
     historyMib: Math.floor(history.bytesMax / MIB),
     clientsMib: Math.floor(clients.totalBytes / MIB),
     ...(idle.isReduced && { connections: idle.connections, watches: idle.watches }),
   }
-  if (limit.bytes < memoryLimitBytesMin) {
-    const help = `give the container ${memoryLimitBytesMin / MIB}Mi or more: the program alone takes ${PROGRAM_BYTES / MIB}`
+  const bytesMin = memoryLimitBytesMin + processes
+  if (limit.bytes < bytesMin) {
+    const taken = (PROGRAM_BYTES + processes) / MIB
+    const help = `give the container ${bytesMin / MIB}Mi or more: the program alone takes ${taken}`
     log.warn('The memory limit is too small: the process may be killed', { ...fields, help })
   } else log.info('Memory limit', fields)
 }

@@ -37,7 +37,7 @@ installer.installEvents({
   decide: async () => undefined,
   version: () => beginning,
   summaries: {} as EventSummaries,
-  windows: { list: async () => ({ windows: [], hidden: 0 }) },
+  windows: { hasHistory: false, list: async () => ({ windows: [], hidden: 0 }) },
   oldestIn: undefined,
   admission: undefined,
   accessChecks: { add: () => ({ [Symbol.dispose]: () => {} }) } as never,

@@ -60,7 +60,7 @@ import { removalSemaphore } from '../registry/collection-delete.ts'
 import type { TopSources } from '../registry/top-sources.ts'
 import type { RegardedKind } from '../storage/event-fields.ts'
 import type { Version } from '../storage/resource-version.ts'
-import type { EventWrites, ReadStorage } from '../storage/storage.ts'
+import type { EventScope, EventWrites, ReadStorage } from '../storage/storage.ts'
 import type { EventSummaries } from '../storage/summary.ts'
 import { buildInfo, pageFolder } from './build-info.ts'
 import type { OpenedGate } from './gate.ts'
@@ -189,7 +189,13 @@ export class ServiceInstaller {
     const { mirrored } = parts
     this.services.install(
       listOnlyService(
-        eventSummaries({ storage: summaries, version, mirrored, rates, oldestIn: parts.oldestIn }),
+        eventSummaries({
+          storage: summaries,
+          version,
+          mirrored,
+          rates,
+          oldestIn: (scope, lane) => parts.archivedSince?.(scope) ?? parts.oldestIn?.(scope, lane),
+        }),
       ),
     )
     this.services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored })))
@@ -234,6 +240,8 @@ export interface EventParts {
   readonly windows: WindowStatuses
   readonly refusedIn?: WindowsOptions['refusedIn']
   readonly oldestIn: EventsServiceOptions['oldestIn']
+  /** The oldest day in the archive of a cluster, if it has one. */
+  readonly archivedSince?: ((scope: EventScope) => number | undefined) | undefined
   readonly marksOf?: EventsServiceOptions['marksOf']
   readonly decide: ClustersOptions['decide']
   /** The version of memory. */

@@ -2,6 +2,7 @@ import type { CachedStorage } from '../cache/cached-storage.ts'
 import type { SeenTimes } from '../cache/read/seen-times.ts'
 import { TopSlots } from '../cache/read/top-slots.ts'
 import type {
+  WindowHistory,
   WindowList,
   WindowQuery,
   WindowStatus,
@@ -16,6 +17,7 @@ import type { RetentionPolicy, RetentionRule } from '../retention/policy.ts'
 import type { Retention } from '../retention/retention.ts'
 import { throwIfAborted } from '../storage/aborted-read.ts'
 import { StorageError } from '../storage/errors.ts'
+import type { EventScope } from '../storage/storage.ts'
 import type { StoredSize } from '../storage/stored-sizes.ts'
 
 type Memory = Pick<CachedStorage, 'sizes'> & { readonly oldest: Pick<SeenTimes, 'in'> }
@@ -27,17 +29,34 @@ const SELECTS_LENGTH_MAX = 128
 /** Each list holds an entry for every namespace that has events. */
 const LISTS_MAX = 8
 
-/** Joins the sizes in memory with the policy of this replica and with the account. */
-export function windowStatuses(memory: Memory, retention: RetentionState): WindowStatuses {
+interface ArchivedHistory extends Pick<WindowHistory, 'position' | 'positionAtMs'> {
+  /** The start of the oldest day that the archive has of a cluster. */
+  oldestMsOf(cluster: string): number | undefined
+  /** From this time on, memory has every event. Negative infinity: it has all there are. */
+  windowStart(scope: EventScope): number
+}
+
+/**
+ * Joins the sizes in memory with the policy of this replica, with the account and with the archive.
+ * Without `history` nothing is archived; it returns undefined until it is known what is.
+ */
+export function windowStatuses(
+  memory: Memory,
+  retention: RetentionState,
+  history?: () => ArchivedHistory | undefined,
+): WindowStatuses {
   const turns = new LaneTurns(LISTS_MAX)
   return {
+    hasHistory: history !== undefined,
     list: (query) =>
       turns.take(query.lane, async () => {
         const entered = query.lane.enter(query.signal)
         if (entered !== undefined) await entered
         throwIfAborted(query.signal)
-        const { first, hidden } = await firstSizes(memory, query)
-        return { windows: await statusesOf(first, memory, { ...query, retention }), hidden }
+        const archive = history?.()
+        const { first, hidden } = await firstSizes(memory, query, archive)
+        const joined = { ...query, retention, archive }
+        return { windows: await statusesOf(first, memory, joined), hidden }
       }),
   }
 }
@@ -46,6 +65,7 @@ export function windowStatuses(memory: Memory, retention: RetentionState): Windo
 async function firstSizes(
   { sizes }: Pick<Memory, 'sizes'>,
   query: WindowQuery,
+  archive: ArchivedHistory | undefined,
 ): Promise<{ first: readonly StoredSize[] } & Pick<WindowList, 'hidden'>> {
   const known = sizes.all()
   if (known === undefined) {
@@ -59,6 +79,13 @@ async function firstSizes(
     if (!slices.isOver()) continue
     await slices.next()
     throwIfAborted(query.signal)
+  }
+  const { cluster, namespace } = query
+  const isThere = wanted.some((size) => size.namespace === namespace)
+  if (cluster !== undefined && !isThere && archive?.oldestMsOf(cluster) !== undefined) {
+    // Its events have expired, but are archived.
+    const size = sizes.of(cluster, namespace)
+    if (size !== undefined && query.isSelected(size)) top.offer(wanted.push(size) - 1)
   }
   const first = top.sorted().flatMap((index) => wanted[index] ?? [])
   return { first, hidden: top.dropped }
@@ -75,8 +102,13 @@ function isWanted(size: StoredSize, { cluster, namespace, isSelected }: WindowQu
 async function statusesOf(
   sizes: readonly StoredSize[],
   { oldest }: Pick<Memory, 'oldest'>,
-  { retention: { policy, totals }, lane, signal }: InLane & { readonly retention: RetentionState },
+  joined: InLane & {
+    readonly retention: RetentionState
+    readonly archive: ArchivedHistory | undefined
+  },
 ): Promise<readonly WindowStatus[]> {
+  const { archive, lane, signal } = joined
+  const { policy, totals } = joined.retention
   const statuses: WindowStatus[] = []
   const lifetimes = new Lifetimes(policy)
   using slices = lane.slices({ signal })
@@ -93,12 +125,27 @@ async function statusesOf(
       ...lifetimes.of(size),
       budget: budget && { name: budget.name, events: budget.events, bytes: budget.bytes },
       evicted,
+      history: archive && historyOf(archive, { cluster, namespace }),
     })
     if (!slices.isOver()) continue
     await slices.next()
     throwIfAborted(signal)
   }
   return statuses
+}
+
+function historyOf(
+  archive: ArchivedHistory,
+  { cluster, namespace }: Pick<StoredSize, 'cluster' | 'namespace'>,
+): WindowHistory {
+  const { position, positionAtMs } = archive
+  const startMs = archive.windowStart({ cluster, namespace })
+  return {
+    oldestMs: archive.oldestMsOf(cluster),
+    untilMs: Number.isFinite(startMs) ? startMs : undefined,
+    position,
+    positionAtMs,
+  }
 }
 
 /** Undefined when it is not known: the account has no place of its own for each name. */

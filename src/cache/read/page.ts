@@ -45,8 +45,11 @@ export async function readPage(
   const { version } = state
   const { items, remaining } = found
   const more = found.following > 0 && remaining !== 0
-  if (more && options.isOnlyPage !== true && memory.version === version) memory.snapshot(options)
-  else if (!more && options.isReadOnce === true) memory.finish(version)
+  const isContinued = more || options.isContinued === true
+  if (isContinued && options.isOnlyPage !== true && memory.version === version) {
+    memory.snapshot(options)
+  }
+  if (!isContinued && options.isReadOnce === true) memory.finish(version)
   return { items, version, more, remaining }
 }
 

@@ -6,9 +6,8 @@ import {
   type BucketCount,
   type EventHistogram,
   GROUPS_MAX,
-  type GroupField,
-  type HistogramField,
   type HistogramOptions,
+  identifiedBy,
   OTHER_GROUP,
   TooManyGroups,
 } from '../../storage/summary.ts'
@@ -53,17 +52,6 @@ export async function histogram(
   const countsMax = namesMax === undefined ? GROUPS_MAX : Number.POSITIVE_INFINITY
   const buckets = await cells.buckets(names, { countsMax, signal, lane })
   return { version: state.version, buckets }
-}
-
-/** Objects of two clusters, and workloads of two namespaces, differ even if their names do not. */
-function identifiedBy(by: HistogramField, scope: EventScope): readonly GroupField[] {
-  if (by !== 'object' && by !== 'workload') return [by]
-  const isNamespace = by === 'workload' && scope.namespace === undefined
-  return [
-    ...(scope.cluster === undefined ? (['cluster'] as const) : []),
-    ...(isNamespace ? (['namespace'] as const) : []),
-    by,
-  ]
 }
 
 interface CellsOptions {

@@ -3,11 +3,12 @@ import type { InLane } from '../../lib/run-queue.ts'
 import { beginningOf } from '../../lib/text/shortened.ts'
 import { throwIfAborted } from '../../storage/aborted-read.ts'
 import type { EventScope } from '../../storage/storage.ts'
-import type {
-  EventSummary,
-  SummaryGroup,
-  SummaryOptions,
-  TimeWindow,
+import {
+  type EventSummary,
+  NOTE_MAX,
+  type SummaryGroup,
+  type SummaryOptions,
+  type TimeWindow,
 } from '../../storage/summary.ts'
 import type { EventTable } from '../memory/event-table.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
@@ -16,9 +17,6 @@ import { Groups } from './groups.ts'
 import { ObjectNumbers } from './object-numbers.ts'
 import { SlotList } from './slot-list.ts'
 import { type TopGroup, topGroups } from './top-groups.ts'
-
-/** In characters. A note of `core/v1` can be as long as an event. */
-const NOTE_MAX = 1_024
 
 /**
  * Counts the events of a state by group. The state must be pinned. First only the occurrences of all

@@ -11,8 +11,14 @@ const nameColumn: ColumnDefinition = {
   format: 'name',
 }
 
-/** `hasClusters` adds a column for the cluster. */
-export function retentionWindowView(hasClusters: boolean): EventView {
+export interface WindowColumns {
+  /** Adds a column for the cluster. */
+  readonly hasClusters: boolean
+  /** Adds a column for how far back history goes. */
+  readonly hasHistory: boolean
+}
+
+export function retentionWindowView({ hasClusters, hasHistory }: WindowColumns): EventView {
   return objectView({
     type: retentionWindowType,
     apiVersion: TIDINGS_API_VERSION,
@@ -22,6 +28,7 @@ export function retentionWindowView(hasClusters: boolean): EventView {
       { ...column('Events', 0, 'Number of stored events.'), type: 'integer', format: 'int64' },
       column('Bytes', 0, 'Size of the stored events.'),
       column('Oldest', 0, 'Time since the oldest event was last seen.'),
+      ...(hasHistory ? [column('History', 0, 'Time since the oldest day in history.')] : []),
       column('Lifetimes', 0, 'How long events are retained; the first that matches applies.'),
       column('Budget', 0, 'Maximum number and size of the events.'),
       column('Evicted', 0, 'Events deleted because of budgets.'),
@@ -31,13 +38,19 @@ export function retentionWindowView(hasClusters: boolean): EventView {
       textOf(structOf(window, 'metadata'), 'name'),
       numberOf(window, 'events') ?? 0,
       bytesText(numberOf(window, 'bytes') ?? 0),
-      textOf(window, 'oldestTime') === '' ? '' : ageOf(textOf(window, 'oldestTime'), nowMs),
+      oldestText(window, nowMs),
+      ...(hasHistory ? [oldestText(structOf(window, 'history'), nowMs)] : []),
       lifetimesText(window),
       budgetText(structOf(window, 'budget')),
       String(numberOf(window, 'evicted') ?? ''),
     ],
     emptyMembers: '',
   })
+}
+
+function oldestText(object: JsonObject, nowMs: number): string {
+  const oldestTime = textOf(object, 'oldestTime')
+  return oldestTime === '' ? '' : ageOf(oldestTime, nowMs)
 }
 
 /** For example `kind=Pod 1d, Warning 7d, others 6h`. */

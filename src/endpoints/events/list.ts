@@ -36,6 +36,7 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
     const listing = await recorded(request.span, 'registry list', (span) =>
       lister.list({
         ...plan,
+        readsArchive: true,
         pieceItems: encoder.entriesPerChunk,
         pieceBytes: encoder.bytesPerChunk,
         onStoreRead: user === ANONYMOUS ? undefined : storeCharge(request),
@@ -45,7 +46,11 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
       }),
     )
     if (!listing.isShort && user !== ANONYMOUS) chargeStream(request, listing)
-    const warning = warningHeader([...(mirrored?.warnings(target.cluster) ?? []), ...plan.warnings])
+    const warning = warningHeader([
+      ...(mirrored?.warnings(target.cluster) ?? []),
+      ...plan.warnings,
+      ...cutWarning(listing),
+    ])
     const headers = await windowHeader(api, target, lane)
     const entered = listing.isShort ? lane.enter(signal) : undefined
     if (entered !== undefined) {
@@ -57,6 +62,16 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
       listResponse(encoder, listing, { runCache, warning, headers, shardSelector, lane, signal }),
     )
   }
+}
+
+function cutWarning({ cut, continueToken }: EventListing): readonly string[] {
+  if (cut === undefined) return []
+  const { afterMs } = cut
+  const reached = afterMs === undefined ? 'in part' : `up to ${new Date(afterMs).toISOString()}`
+  const next = continueToken === undefined ? '' : 'continue the list, or '
+  return [
+    `history was searched only ${reached} in the time that a request has: ${next}narrow it by namespace, object, reason or a shorter time`,
+  ]
 }
 
 /** A list that waits for its client gives its slot back, so what it retains counts as memory. */

@@ -6,7 +6,7 @@ import { retentionWindowView } from '../../codec/encoders/window-view.ts'
 import { ALL_CLUSTERS } from '../../gate/attributes.ts'
 import { type InLane, laneOf, mapInSlices } from '../../lib/run-queue.ts'
 import { inApiTerms, resourceNames } from '../../registry/storage-errors.ts'
-import type { Version } from '../../storage/resource-version.ts'
+import { formatVersion, type Version } from '../../storage/resource-version.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
 import { StoredBody } from '../../storage/stored-form.ts'
 import { listResponse } from '../events/list.ts'
@@ -49,6 +49,20 @@ export interface WindowStatus {
   readonly hiddenRules: number
   /** Number of events deleted because of budgets; undefined if unknown. */
   readonly evicted: number | undefined
+  /** Undefined while nothing is archived. */
+  readonly history?: WindowHistory | undefined
+}
+
+/** What the archive has of a cluster. Only `untilMs` may differ between its namespaces. */
+export interface WindowHistory {
+  /** The start of the oldest day. Undefined when there is none. */
+  readonly oldestMs: number | undefined
+  /** What was last seen before is read from the archive. Undefined when memory has everything. */
+  readonly untilMs: number | undefined
+  /** Every change up to this version is archived. */
+  readonly position: Version
+  /** When the archiver had read up to the position. */
+  readonly positionAtMs: number
 }
 
 /**
@@ -69,6 +83,8 @@ export interface WindowList {
 }
 
 export interface WindowStatuses {
+  /** Whether events are archived. */
+  readonly hasHistory: boolean
   /** Rejects with `unavailable` until all events are loaded. */
   list(query: WindowQuery): Promise<WindowList>
 }
@@ -90,8 +106,13 @@ const versionOffset = '{"metadata":{'.length
 export function retentionWindows(options: WindowsOptions): ListOnlyResource {
   const { statuses, version, refusedIn } = options
   const names = resourceNames(RETENTION_WINDOWS.group, RETENTION_WINDOWS.resource)
-  const encoders = new EventEncoders(retentionWindowView(false), Date.now)
-  const wildcardEncoders = new EventEncoders(retentionWindowView(true), Date.now)
+  const encodersOf = (hasClusters: boolean): EventEncoders =>
+    new EventEncoders(
+      retentionWindowView({ hasClusters, hasHistory: statuses.hasHistory }),
+      Date.now,
+    )
+  const encoders = encodersOf(false)
+  const wildcardEncoders = encodersOf(true)
   return {
     ...RETENTION_WINDOWS,
     list: async (request, target) => {
@@ -146,18 +167,33 @@ function objectOf(
   status: WindowStatus & { readonly refused: number | undefined },
   version: Version,
 ): StoredEvent {
-  const { cluster, oldestMs, hiddenRules } = status
+  const { cluster, oldestMs, hiddenRules, history } = status
   return stored(status, version, {
     cluster,
     events: status.events,
     bytes: status.bytes,
-    oldestTime: oldestMs === undefined ? undefined : microTime(oldestMs),
+    oldestTime: microTime(oldestMs),
     lifetimes: status.lifetimes,
     budget: status.budget,
     evicted: status.evicted,
     hiddenRules: hiddenRules === 0 ? undefined : hiddenRules,
     refused: status.refused,
+    history: history && historyOf(history, Date.now()),
   })
+}
+
+function historyOf(
+  { oldestMs, untilMs, position, positionAtMs }: WindowHistory,
+  nowMs: number,
+): Readonly<Record<string, unknown>> {
+  return {
+    oldestTime: microTime(oldestMs),
+    untilTime: microTime(untilMs),
+    position: formatVersion(position),
+    positionTime: microTime(positionAtMs),
+    // The clock of the archiver may be ahead.
+    lagSeconds: Math.max(0, Math.floor((nowMs - positionAtMs) / 1000)),
+  }
 }
 
 /** An object without content, since only names can be selected. */
@@ -180,6 +216,6 @@ function stored(
   })
 }
 
-function microTime(ms: number): string {
-  return new Date(ms).toISOString().replace('Z', '000Z')
+function microTime(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : new Date(ms).toISOString().replace('Z', '000Z')
 }

@@ -186,11 +186,18 @@ function readBuckets(text: string | undefined): number {
   )
 }
 
-/** Bounds are whole milliseconds, so the widths of two buckets may differ by one. */
+/**
+ * Bounds are whole milliseconds, so the widths of two buckets may differ by one. Long buckets begin at
+ * whole hours, for which the archive has counts, apart from the first one.
+ */
 function boundsOf(sinceMs: number, untilMs: number, buckets: number): readonly number[] {
   const spanMs = untilMs - sinceMs
-  return Array.from(
-    { length: buckets + 1 },
-    (_, index) => sinceMs + Math.floor((spanMs * index) / buckets),
-  )
+  const unitMs = spanMs / buckets >= LONG_BUCKET_MS ? HOUR_MS : 1
+  return Array.from({ length: buckets + 1 }, (_, index) => {
+    const bound = sinceMs + Math.floor((spanMs * index) / buckets)
+    const isInner = index > 0 && index < buckets
+    return isInner ? Math.floor(bound / unitMs) * unitMs : bound
+  })
 }
+
+const LONG_BUCKET_MS = 2 * HOUR_MS

@@ -37,6 +37,7 @@ describe('encodeContinue', () => {
       fc.constant({}),
       fc.record({ order: fc.constantFrom('oldest' as const, 'newest' as const), afterMs: ms }),
       fc.record({ nowMs: ms }),
+      fc.record({ archive: part, afterUid: fc.uuid() }),
     )
     const plain = fc.record(
       {

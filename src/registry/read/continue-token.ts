@@ -7,6 +7,8 @@
  *
  * Time-ordered lists add `order` and `seen` (when the last event was last seen). Lists with a time
  * filter add `now`, from which relative durations are measured back. Both are Unix milliseconds.
+ * Lists that continue in the archive add `archive`, the state of the archive that they are read from,
+ * and `uid`, that of the last event: an event that has expired may have had the same key as another.
  */
 import { badRequest, type StatusError } from '../../api/status.ts'
 import { isObject, type Json, memberOf } from '../../lib/json.ts'
@@ -26,6 +28,10 @@ export interface ContinuePoint {
   readonly afterMs?: number | undefined
   /** Relative durations in the selector are measured back from this time. */
   readonly nowMs?: number | undefined
+  /** The state of the archive to read. */
+  readonly archive?: string | undefined
+  /** The uid of the event with that key. Undefined: after all events with that key. */
+  readonly afterUid?: string | undefined
 }
 
 const encodingVersion = 'meta.k8s.io/v1'
@@ -46,7 +52,7 @@ const int64Limit = 2 ** 63
 
 /** `scope` is the scope of the request's path, here and when the token comes back. */
 export function encodeContinue(scope: EventScope, point: ContinuePoint): string {
-  const { after, version, order = 'key', afterMs, nowMs } = point
+  const { after, version, order = 'key', afterMs, nowMs, archive, afterUid } = point
   const key = pathOf(after).slice(scopePath(scope).length)
   const rv = version === undefined ? latestVersion : Number(formatVersion(version))
   const timed = order === 'key' ? {} : { order, seen: afterMs }
@@ -56,6 +62,8 @@ export function encodeContinue(scope: EventScope, point: ContinuePoint): string 
     start: key + keyEnd,
     ...timed,
     now: nowMs,
+    archive,
+    uid: afterUid,
   })
   return Buffer.from(token).toString('base64url')
 }
@@ -85,7 +93,23 @@ export function decodeContinue(scope: EventScope, token: string): ContinuePoint 
     version: rv < 0 ? undefined : parseVersion(String(BigInt(rv))),
     ...orderIn(fields),
     ...(now === undefined ? {} : { nowMs: now }),
+    ...archiveIn(fields),
   }
+}
+
+function archiveIn(fields: { [name: string]: Json }): Pick<ContinuePoint, 'archive' | 'afterUid'> {
+  const archive = textIn(fields, 'archive')
+  const afterUid = textIn(fields, 'uid')
+  return {
+    ...(archive !== undefined && { archive }),
+    ...(afterUid !== undefined && { afterUid }),
+  }
+}
+
+function textIn(fields: { [name: string]: Json }, name: string): string | undefined {
+  const text = memberOf(fields, name)
+  if (text === undefined || typeof text === 'string') return text
+  throw invalidToken('a part of it has the wrong type')
 }
 
 function orderIn(fields: { [name: string]: Json }): Pick<ContinuePoint, 'order' | 'afterMs'> {

@@ -151,7 +151,7 @@ describe('eventSelector', () => {
 
   const requires = (text: string): Readonly<Record<string, unknown>> => {
     const found = eventSelector(everyLabel, parseFieldSelector(text), 0)?.requires ?? {}
-    const { values, ...others } = found
+    const { values, fields: _, isOfFields: __, ...others } = found
     const known = Object.entries(others).filter(([, value]) => value !== undefined)
     const texts = values?.map((one) => `${one.field}${one.operator}${patternsText(one.patterns)}`)
     return { ...Object.fromEntries(known), ...(texts && { values: texts }) }

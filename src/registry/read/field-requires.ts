@@ -35,6 +35,8 @@ export function requirementsOf(
     ...windowOf(fields, nowMs),
     texts: texts.length === 0 ? undefined : texts,
     isAll,
+    fields,
+    isOfFields: isAlone,
   }
   return isAll ? found : { ...found, fragments: fragmentsOf(fields, found) }
 }

@@ -40,6 +40,10 @@ export interface ListPosition {
   readonly isOrderOptional?: boolean | undefined
   /** Durations in the selector are before this time, on all pages of a list. */
   readonly nowMs?: number | undefined
+  /** The state of the archive that earlier pages were read from. */
+  readonly archiveState?: string | undefined
+  /** The uid of the event with the key in `after`. */
+  readonly afterUid?: string | undefined
 }
 
 export interface PositionDefaults {
@@ -73,6 +77,8 @@ export function listPosition(
       order,
       isOrderOptional: false,
       nowMs: point.nowMs ?? defaults.nowMs,
+      ...(point.archive !== undefined && { archiveState: point.archive }),
+      ...(point.afterUid !== undefined && { afterUid: point.afterUid }),
     }
   }
   const version = readVersion(resourceVersion)

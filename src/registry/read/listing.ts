@@ -5,6 +5,7 @@ import { recorded, type Traced } from '../../lib/tracing/span.ts'
 import { StorageError } from '../../storage/errors.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type {
+  ArchiveCut,
   EventPage,
   EventScope,
   EventSelector,
@@ -30,6 +31,8 @@ import type { ListPosition } from './list-position.ts'
 const bytesEnough = 1024 * 1024
 /** A limit up to this is read at once: the last key is needed before anything is sent. */
 const wholePageItems = 10_000
+/** Each page that is read from the archive is a query, so long lists are read in large pages. */
+const archivePageItems = 5_000
 /** The page size for finding the end of a list. */
 const searchItems = 500
 
@@ -44,9 +47,11 @@ export interface ListQuery extends ListPosition, PieceSize, Traced {
   readonly limit: number | undefined
   /** The list ends with this page, even if more events follow. */
   readonly isOnlyPage?: boolean | undefined
+  /** Whether the list may continue in the archive. Default false. */
+  readonly readsArchive?: boolean | undefined
   /**
-   * Called for each page that is read from the store for this list alone, with the bytes of its
-   * events; what it throws ends the list.
+   * Called for each page that is read from the store or the archive for this list alone, with the
+   * bytes of its events; what it throws ends the list.
    */
   readonly onStoreRead?: ((bytes: number) => void) | undefined
   readonly signal: AbortSignal
@@ -60,6 +65,8 @@ export interface EventListing {
   /** Set when the limit was reached before the end. */
   readonly continueToken: string | undefined
   readonly remainingItemCount: number | undefined
+  /** Set when time ran out in the archive. */
+  readonly cut?: ArchiveCut | undefined
   /** The events that were read to start the list. They stay in memory for as long as it is read. */
   readonly first: readonly StoredEvent[]
   /** Whether `first` is the whole list and small enough to be encoded at once. */
@@ -71,13 +78,14 @@ export interface EventListing {
 /** A list of events that have all been read. */
 export function listingOf(
   first: readonly StoredEvent[],
-  meta: Pick<EventListing, 'version'> & Partial<ListEnd>,
+  meta: Pick<EventListing, 'version' | 'cut'> & Partial<ListEnd>,
   size: PieceSize,
 ): EventListing {
   return {
     version: meta.version,
     continueToken: meta.continueToken,
     remainingItemCount: meta.remainingItemCount,
+    cut: meta.cut,
     first,
     isShort: isOnePiece(first, size),
     open: () => new ListCursor(first, undefined, size),
@@ -100,6 +108,11 @@ export class EventLister {
     const limit = wanted.limit ?? Number.POSITIVE_INFINITY
     const { query, first } = await this.#firstInOrder(wanted, limit)
     const { version, items } = first
+    const cut = first.archive?.cut
+    if (cut !== undefined) {
+      const continueToken = query.isOnlyPage ? undefined : this.#token(query, cut, first)
+      return listingOf(items, { version, continueToken, cut }, query)
+    }
     const isCut = items.length >= limit
     if (isCut || !first.more) {
       return listingOf(items, { version, ...this.#endOf(query, first, isCut) }, query)
@@ -138,8 +151,8 @@ export class EventLister {
 
   #firstPage(query: ListQuery, limit: number): Promise<EventPage> {
     const size = limit <= wholePageItems ? limit : pieceItemsOf(query)
-    const { at, notOlderThan, after, afterMs } = query
-    return this.#page(query, { at, notOlderThan, after, afterMs, limit: size })
+    const { at, notOlderThan, after, afterMs, afterUid } = query
+    return this.#page(query, { at, notOlderThan, after, afterMs, afterUid, limit: size })
   }
 
   async #first(query: ListQuery, limit: number): Promise<EventPage> {
@@ -154,7 +167,7 @@ export class EventLister {
   async #inApiTerms(error: StorageError, query: ListQuery): Promise<StatusError> {
     const { at, notOlderThan, after, afterMs, versionText } = query
     if (error.kind === 'compacted' && after !== undefined) {
-      return pageExpired(this.#token(query, { after, afterMs }, undefined))
+      return pageExpired(this.#token(query, { after, afterMs }, {}))
     }
     return statusOfStorageError(await this.#withVersion(error, query.signal), this.#names, {
       wanted: at ?? notOlderThan,
@@ -177,8 +190,8 @@ export class EventLister {
     let seen = first.items.length
     let page = first
     while (page.more && seen < limit) {
-      page = await this.#next(query, first.version, {
-        ...placeOf(page.items.at(-1), query),
+      page = await this.#next(query, first, {
+        ...placeOf(page.items.at(-1), query, page),
         limit: Math.min(searchItems, limit - seen),
       })
       seen += page.items.length
@@ -191,23 +204,35 @@ export class EventLister {
     const { version: at } = first
     const isWhole = selector === undefined && query.limit === undefined && order === 'key'
     const isDivided = isWhole && first.connection === undefined
+    const isEndless = first.archive !== undefined && query.limit === undefined
     return {
       limit,
-      page: (last, limit) => this.#next(query, at, { ...placeOf(last, query), limit }),
+      page: (last, limit) =>
+        this.#next(query, first, {
+          ...placeOf(last, query, first),
+          limit: isEndless ? Math.max(limit, archivePageItems) : limit,
+        }),
       runs: (last, limit) =>
         isDivided
-          ? this.#storage.runs?.(scope, { at, after: placeOf(last, query).after, limit })
+          ? this.#storage.runs?.(scope, { at, after: placeOf(last, query, first).after, limit })
           : undefined,
     }
   }
 
+  /** Has events unless the list ends: if time runs out in the archive, it goes on from there. */
   async #next(
     query: ListQuery,
-    at: Version,
+    { version: at, archive }: Pick<EventPage, 'version' | 'archive'>,
     options: PlaceInList & { readonly limit: number },
   ): Promise<EventPage> {
     try {
-      return await this.#page(query, { ...options, at })
+      let page: EventPage
+      let place: PlaceInList | undefined = options
+      do {
+        page = await this.#page(query, { ...options, ...place, at, archive })
+        place = page.archive?.cut
+      } while (place !== undefined && page.items.length === 0)
+      return page
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
       throw statusOfStorageError(error, this.#names, { wanted: at, isRead: true })
@@ -215,23 +240,33 @@ export class EventLister {
   }
 
   async #page(
-    { scope, selector, order, signal, lane, onStoreRead, span: within }: ListQuery,
-    options: Pick<ListOptions, 'at' | 'notOlderThan' | 'after' | 'afterMs' | 'limit'>,
+    query: ListQuery,
+    options: PlaceInList & Pick<ListOptions, 'at' | 'notOlderThan' | 'limit' | 'archive'>,
   ): Promise<EventPage> {
+    const { scope, selector, order, signal, lane, onStoreRead, span: within } = query
+    const archive = query.readsArchive
+      ? (options.archive ?? { state: query.archiveState })
+      : undefined
+    const reading = { ...options, order, bytesEnough, selector, signal, lane, archive }
     const page = await recorded(within, 'storage list', (span) =>
-      this.#storage.list(scope, { ...options, order, bytesEnough, selector, signal, lane, span }),
+      this.#storage.list(scope, { ...reading, span }),
     )
-    if (page.connection !== undefined && onStoreRead !== undefined) {
+    const isOwn = page.connection !== undefined || page.archive !== undefined
+    if (isOwn && onStoreRead !== undefined) {
       onStoreRead(page.items.reduce((sum, { body }) => sum + body.length, 0))
     }
     return page
   }
 
-  #token(query: ListQuery, place: PlaceInList, version: Version | undefined): string {
+  #token(
+    query: ListQuery,
+    place: PlaceInList,
+    { version, archive }: Partial<Pick<EventPage, 'version' | 'archive'>>,
+  ): string {
     const { tokenScope, order, selector, nowMs } = query
     const { sinceMs, untilMs } = selector?.requires ?? {}
     const isTimed = sinceMs !== undefined || untilMs !== undefined
-    const { after, afterMs } = place
+    const { after, afterMs, afterUid } = place
     if (after === undefined) throw new RangeError('a token needs the last event of its page')
     return encodeContinue(tokenScope, {
       after,
@@ -239,6 +274,8 @@ export class EventLister {
       version,
       order,
       nowMs: isTimed ? nowMs : undefined,
+      archive: archive?.state,
+      afterUid: archive && afterUid,
     })
   }
 
@@ -247,18 +284,29 @@ export class EventLister {
     const last = page.items.at(-1)
     if (!isCut || !page.more || last === undefined || query.isOnlyPage === true) return noMore
     return {
-      continueToken: this.#token(query, placeOf(last, query), page.version),
+      continueToken: this.#token(query, placeOf(last, query, page), page),
       remainingItemCount: page.remaining,
     }
   }
 }
 
 /** Where the next page begins. */
-type PlaceInList = Pick<ListOptions, 'after' | 'afterMs'>
+type PlaceInList = Pick<ListOptions, 'after' | 'afterMs' | 'afterUid'>
 
 /** `last` is undefined at the start of the list, which may be a later page itself. */
-function placeOf(last: StoredEvent | undefined, query: ListQuery): PlaceInList {
-  if (last === undefined) return { after: query.after, afterMs: query.afterMs }
+function placeOf(
+  last: StoredEvent | undefined,
+  query: ListQuery,
+  { archive }: Pick<EventPage, 'archive'>,
+): PlaceInList {
+  if (last === undefined) {
+    return { after: query.after, afterMs: query.afterMs, afterUid: query.afterUid }
+  }
   const isByKey = (query.order ?? 'key') === 'key'
-  return { after: last.key, afterMs: isByKey ? undefined : last.fields.lastSeenMs }
+  return {
+    after: last.key,
+    afterMs: isByKey ? undefined : last.fields.lastSeenMs,
+    // Events of the store have different keys; to read their fields takes time.
+    afterUid: archive && (last.fields.uid || undefined),
+  }
 }

@@ -5,12 +5,17 @@ import type { MemoryLedger } from '../../lib/client-memory/ledger.ts'
 
 /** How the memory limit is divided, in bytes. */
 export function registerMemoryLimitMetrics(
-  parts: Readonly<Record<'all' | 'events' | 'history' | 'states' | 'lists' | 'clients', number>>,
+  parts: Readonly<
+    Record<
+      'all' | 'events' | 'history' | 'history-processes' | 'states' | 'lists' | 'clients',
+      number
+    >
+  >,
   registry: Registry,
 ): void {
   const gauge = new Gauge({
     name: 'tidings_memory_limit_bytes',
-    help: 'The memory that the process may take, by --memory-limit, its control group or the machine (all), and the parts of it that bound recent changes, earlier states, encoded lists and what is held for clients. The part of events bounds nothing; above it, there is a warning.',
+    help: 'The memory that the process may take, by --memory-limit, its control group or the machine (all), and the parts of it that bound recent changes, earlier states, encoded lists and what is held for clients; the part history-processes is for those of --history. The part of events bounds nothing; above it, there is a warning.',
     labelNames: ['part'],
     registers: [registry],
   })

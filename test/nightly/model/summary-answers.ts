@@ -151,7 +151,10 @@ function boundsOf(buckets: readonly WireBucket[]): readonly number[] {
   return [...starts, timeOf(buckets.at(-1)?.endTime) ?? Number.NaN]
 }
 
-/** The buckets must fill the window without gaps, and have the same width but for a millisecond. */
+/**
+ * The buckets must fill the window without gaps, and have the same width but for a millisecond. Long
+ * ones begin at the whole hour before, apart from the first.
+ */
 function windowFault(
   { query, histogram }: MadeSummary,
   buckets: readonly WireBucket[],
@@ -160,9 +163,14 @@ function windowFault(
   const bounds = boundsOf(buckets)
   const [end = nowMs] = momentsOf(query, 'until', nowMs)
   const start = momentsOf(query, 'since', nowMs).at(-1) ?? end - HOUR_MS
-  const widths = bounds.slice(1).map((bound, index) => bound - (bounds[index] ?? 0))
+  const width = (end - start) / buckets.length
+  const isLong = width >= 2 * HOUR_MS
   const isWhole = buckets.every(({ endTime }, index) => timeOf(endTime) === bounds[index + 1])
-  const isEven = Math.max(...widths) - Math.min(...widths) <= 1
+  const isEven = bounds.slice(1, -1).every((bound, index) => {
+    const even = start + width * (index + 1)
+    const wanted = isLong ? Math.floor(even / HOUR_MS) * HOUR_MS : even
+    return Math.abs(bound - wanted) <= 1
+  })
   const isRight =
     buckets.length === histogram?.buckets && bounds[0] === start && bounds.at(-1) === end
   return isWhole && isEven && isRight
