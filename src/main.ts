@@ -8,9 +8,11 @@ import { monotonicClock } from './lib/clock.ts'
 import { createLog, type Log, type RootLog } from './lib/log/log.ts'
 import { LogWriter } from './lib/log/log-writer.ts'
 import { DEV_PORT, type DevOptions, devCommand, serverCommand } from './options/commands.ts'
+import { type HistoryCommand, parseHistory } from './options/history-commands.ts'
 import type { Options } from './options/options.ts'
 import { type ParseResult, parseFlags } from './options/parse.ts'
 import { versionLine } from './server/build-info.ts'
+import { runHistoryCommand } from './server/history-command.ts'
 import { Server } from './server/server.ts'
 import { ForeignValueError } from './storage/etcd/prefix-check.ts'
 
@@ -48,6 +50,7 @@ if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) {
   )
 }
 if (args[0] === 'dev') await dev(parseFlags(devCommand, args.slice(1), terminal))
+else if (args[0] === 'history') await history(parseHistory(args.slice(1), terminal))
 else await serve(parseFlags(serverCommand, args, terminal))
 
 /** `tidings`: serves until a signal stops it. */
@@ -120,6 +123,23 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
   }
 }
 
+/** `tidings history …`: works on the archive, and ends with 1 if something is wrong with it. */
+async function history(parsed: ParseResult<HistoryCommand>): Promise<void> {
+  const verb = /^[a-z]+$/.test(args[1] ?? '') ? ` ${args[1]}` : ''
+  const command = optionsOrEnd(parsed, `tidings history${verb}`)
+  const log = startLog(command.options)
+  const stop = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => stop.abort())
+  const print = (line: string): void => void process.stdout.write(`${line}\n`)
+  try {
+    const isWell = await runHistoryCommand(command, { log, signal: stop.signal, print })
+    end(isWell ? EXIT_OK : EXIT_FAILURE)
+  } catch (err) {
+    log.error('Command failed, exiting', { err })
+    end(EXIT_FAILURE)
+  }
+}
+
 /** Starts the server and stops it on the first signal; a second signal exits immediately. */
 async function run(
   server: Server,
@@ -152,7 +172,7 @@ async function run(
   }
 }
 
-function startLog(options: Options): RootLog {
+function startLog(options: Pick<Options, 'loggingFormat' | 'verbosity'>): RootLog {
   const { loggingFormat: format, verbosity } = options
   const log = createLog({ format, verbosity, sink: writer, pid: process.pid })
   writer.onDropped((count) => {

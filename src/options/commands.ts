@@ -1,7 +1,10 @@
 import { auditRule } from './audit-flags.ts'
 import { authenticationRules } from './authentication-flags.ts'
 import { authorizationRules } from './authorization-flags.ts'
-import type { Command, FlagTable, Rule } from './flag.ts'
+import { etcdRules } from './etcd-rules.ts'
+import { type Command, type FlagTable, type Rule, together } from './flag.ts'
+import { history } from './history-commands.ts'
+import { historyRules } from './history-flags.ts'
 import { boolean, optionalPath, optionalText } from './kinds.ts'
 import { type Options, serverFlags } from './options.ts'
 
@@ -10,22 +13,7 @@ const compactionIntervalMsMin = 60_000
 export const DEV_PORT = 26_443
 
 const rules: readonly Rule<Options>[] = [
-  {
-    about: ['etcdServers'],
-    check: ({ etcdServers }) =>
-      etcdServers.length > 0
-        ? undefined
-        : '--etcd-servers is required: write --etcd-servers=http://127.0.0.1:2379, or use "tidings dev"',
-  },
-  {
-    about: ['etcdServers'],
-    check: ({ etcdServers }) => {
-      const schemes = new Set(etcdServers.map(schemeOf))
-      return schemes.size <= 1
-        ? undefined
-        : `--etcd-servers mixes ${[...schemes].join(' and ')}: use one scheme for all of them`
-    },
-  },
+  ...etcdRules(', or use "tidings dev"'),
   {
     about: ['etcdCompactionIntervalMs'],
     check: ({ etcdCompactionIntervalMs }) =>
@@ -36,10 +24,8 @@ const rules: readonly Rule<Options>[] = [
   ...authenticationRules,
   ...authorizationRules,
   auditRule,
-  together('tlsCertFile', 'tlsPrivateKeyFile'),
-  together('etcdCertFile', 'etcdKeyFile'),
-  needsHttps('etcdCaFile'),
-  needsHttps('etcdCertFile'),
+  ...historyRules,
+  together(serverFlags, 'tlsCertFile', 'tlsPrivateKeyFile'),
   {
     about: ['securePort', 'insecurePort'],
     check: ({ securePort, insecurePort }) =>
@@ -59,7 +45,7 @@ const dev = {
 /** The server itself: `tidings [flags]`. */
 export const serverCommand: Command<Options> = {
   name: 'tidings',
-  subcommand: dev,
+  subcommands: [dev, history],
   summary:
     'An events API server: serves Kubernetes events and health probes from any number of replicas in front of etcd.',
   flags: serverFlags,
@@ -159,41 +145,4 @@ function needsMirror(option: 'context' | 'kubeconfig'): Rule<DevOptions> {
         ? undefined
         : `--${option} has no effect without --mirror: add --mirror`,
   }
-}
-
-type FileOption =
-  | 'tlsCertFile'
-  | 'tlsPrivateKeyFile'
-  | 'etcdCaFile'
-  | 'etcdCertFile'
-  | 'etcdKeyFile'
-
-/** Rejects one file without the other. */
-function together(one: FileOption, other: FileOption): Rule<Options> {
-  return {
-    about: [one, other],
-    check: (options) => {
-      if ((options[one] === undefined) === (options[other] === undefined)) return undefined
-      const [given, missing] = options[one] === undefined ? [other, one] : [one, other]
-      const name = serverFlags[missing].name
-      return `--${serverFlags[given].name} needs --${name}: add --${name}=<path>`
-    },
-  }
-}
-
-/** Rejects a file that would have no effect on a connection without TLS. */
-function needsHttps(option: FileOption): Rule<Options> {
-  return {
-    about: [option, 'etcdServers'],
-    check: (options) => {
-      const [first] = options.etcdServers
-      if (options[option] === undefined || first === undefined) return undefined
-      if (options.etcdServers.some((url) => schemeOf(url) === 'https')) return undefined
-      return `--${serverFlags[option].name} has no effect on ${schemeOf(first)}: write https addresses in --etcd-servers, or leave it out`
-    },
-  }
-}
-
-function schemeOf(url: string): string {
-  return url.slice(0, url.indexOf(':'))
 }

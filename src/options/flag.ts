@@ -3,12 +3,14 @@ import type { Kind } from './kinds.ts'
 /** The sections of the help text, in the order in which they are printed. */
 export const topics = [
   'Dev',
+  'Purge',
   'Serving',
   'Access',
   'Limits',
   'Audit',
   'Traces',
   'Storage',
+  'History',
   'API',
   'Clusters',
   'Health and shutdown',
@@ -40,12 +42,15 @@ export interface Rule<O> {
   readonly check: (options: O) => string | undefined
 }
 
+/** What the help of a command says of one below it. */
+export type Subcommand = Pick<Command<unknown>, 'name' | 'usage' | 'summary'>
+
 export interface Command<O> {
   /** The command as typed: `tidings` or `tidings dev`. */
   readonly name: string
   /** What is typed after the name. Default: `[flags]`. */
   readonly usage?: string
-  readonly subcommand?: Pick<Command<unknown>, 'name' | 'usage' | 'summary'>
+  readonly subcommands?: readonly Subcommand[]
   readonly summary: string
   readonly flags: FlagTable<O>
   readonly rules: readonly Rule<O>[]
@@ -62,5 +67,23 @@ export function noEffectWithout<O>(flags: FlagTable<O>, option: keyof O, needed:
       options[needed] !== undefined || options[option] === flags[option].default
         ? undefined
         : `--${flags[option].name} has no effect without --${name}: add --${name}, or leave it out`,
+  }
+}
+
+/** Rejects one file without the other. */
+export function together<K extends string>(
+  flags: Readonly<Record<K, { readonly name: string }>>,
+  one: K,
+  other: K,
+): Rule<Readonly<Record<K, unknown>>> {
+  return {
+    about: [one, other],
+    check: (options) => {
+      if ((options[one] === undefined) === (options[other] === undefined)) return undefined
+      const [given, missing]: readonly [K, K] =
+        options[one] === undefined ? [other, one] : [one, other]
+      const { name } = flags[missing]
+      return `--${flags[given].name} needs --${name}: add --${name}=<path>`
+    },
   }
 }

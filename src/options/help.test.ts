@@ -5,13 +5,14 @@ import type { FlagTable } from './flag.ts'
 import { helpText } from './help.ts'
 import { serverFlags } from './options.ts'
 
-test('help: starts with both usages, followed by one section per topic', () => {
+test('help: starts with all usages, followed by one section per topic', () => {
   const lines = helpText(serverCommand).split('\n')
   const usage = lines.indexOf('Usage:')
-  assert.deepEqual(lines.slice(usage, usage + 3), [
+  assert.deepEqual(lines.slice(usage, usage + 4), [
     'Usage:',
     '  tidings [flags]',
     '  tidings dev [--mirror] [--data-dir path] [flags]',
+    '  tidings history verify|purge|recover [flags]',
   ])
   assert.deepEqual(
     lines.filter((line) => line.endsWith(' flags:')),
@@ -22,6 +23,7 @@ test('help: starts with both usages, followed by one section per topic', () => {
       'Audit flags:',
       'Traces flags:',
       'Storage flags:',
+      'History flags:',
       'API flags:',
       'Clusters flags:',
       'Health and shutdown flags:',

@@ -18,12 +18,12 @@ export interface ShownFlag {
 export function helpText<O>(command: Command<O>, columns: number = columnsDefault): string {
   const width = Math.max(columnsMin, Math.min(columns, columnsDefault))
   const lines = [...wrap(command.summary, width), '', 'Usage:']
-  const { subcommand } = command
-  const commands = subcommand === undefined ? [command] : [command, subcommand]
+  const { subcommands = [] } = command
+  const commands = [command, ...subcommands]
   lines.push(...commands.map(({ name, usage = '[flags]' }) => `  ${name} ${usage}`))
-  if (subcommand !== undefined) {
-    const [first = '', ...rest] = subcommand.summary
-    lines.push('', ...wrap(`${subcommand.name} ${first.toLowerCase()}${rest.join('')}`, width))
+  for (const { name, summary } of subcommands) {
+    const [first = '', ...rest] = summary
+    lines.push('', ...wrap(`${name} ${first.toLowerCase()}${rest.join('')}`, width))
   }
   for (const [topic, flags] of flagsByTopic(command)) {
     lines.push('', `${topic} flags:`)

@@ -23,7 +23,7 @@ export class Mistake extends Error {
   override readonly name = 'Mistake'
 }
 
-/** A non-empty string. `check` returns what is wrong, or undefined for a valid value. */
+/** A non-empty string; the default may be empty, for a flag that is required. `check` returns what is wrong, or undefined for a valid value. */
 export function text(
   placeholder: string,
   check: (value: string) => string | undefined = () => undefined,
@@ -36,7 +36,7 @@ export function text(
       if (wrong !== undefined) throw new Mistake(wrong)
       return value
     },
-    print: (value) => value,
+    print: (value) => (value === '' ? undefined : value),
   }
 }
 
@@ -78,8 +78,13 @@ export function integer(range: {
   }
 }
 
-/** Bytes in Kubernetes notation, such as 512Mi: 0, or at least `min`. */
-export function byteQuantity(min: number): Kind<number> {
+/** Bytes in Kubernetes notation, such as 512Mi, in a range; also 0, if that has a meaning. */
+export function byteQuantity(range: {
+  readonly min: number
+  readonly max?: number
+  readonly orZero?: boolean
+}): Kind<number> {
+  const { min, max = Number.POSITIVE_INFINITY, orZero = false } = range
   return {
     placeholder: 'bytes',
     bare: false,
@@ -90,8 +95,12 @@ export function byteQuantity(min: number): Kind<number> {
           `${quote(value)} is not a whole number of bytes: write one such as 1536Mi or 2Gi`,
         )
       }
-      if (bytes > 0 && bytes < min) {
-        throw new Mistake(`${value} is too small: write ${formatQuantity(min)} or more, or 0`)
+      if (bytes < min && !(bytes === 0 && orZero)) {
+        const or = orZero ? ', or 0' : ''
+        throw new Mistake(`${value} is too small: write ${formatQuantity(min)} or more${or}`)
+      }
+      if (bytes > max) {
+        throw new Mistake(`${value} is too large: write ${formatQuantity(max)} or less`)
       }
       return bytes
     },
@@ -144,6 +153,23 @@ export const lifetime: Kind<number | 'never'> = {
     return ms
   },
   print: (value) => (value === 'never' ? value : formatDuration(value)),
+}
+
+/** A moment, in milliseconds since 1970. */
+export const optionalTime: Kind<number | undefined> = {
+  placeholder: 'time',
+  bare: false,
+  parse: (value) => {
+    const isTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d))?$/.test(value)
+    const ms = isTime ? Date.parse(value) : Number.NaN
+    if (Number.isNaN(ms)) {
+      throw new Mistake(
+        `${quote(value)} is not a time: write one such as 2026-01-31T18:00:00Z, or a day such as 2026-01-31`,
+      )
+    }
+    return ms
+  },
+  print: (value) => (value === undefined ? undefined : new Date(value).toISOString()),
 }
 
 const booleans = new Map([

@@ -85,9 +85,9 @@ export const limitFlags: FlagTable<LimitOptions> = {
   memoryLimitBytes: {
     name: 'memory-limit',
     topic: 'Limits',
-    kind: byteQuantity(memoryLimitBytesMin),
+    kind: byteQuantity({ min: memoryLimitBytesMin, orZero: true }),
     default: 0,
-    help: 'Memory that the process may use, such as 512Mi or 2Gi, at least 256Mi. It determines the size of caches, recent changes and the memory held for clients, which reach their maximum at 1.5 GiB. As the memory for events fills up, users, namespaces and mirrored clusters with many bytes of events may store less, and a replica whose events do not fit reports that and is not ready until enough have expired. The limit of the control group (of the container) and the memory of the machine apply if they are lower; 0 means that only they apply.',
+    help: 'Memory that the process may use, such as 512Mi or 2Gi, at least 256Mi. It determines the size of caches, recent changes and the memory held for clients, which reach their maximum at 1.5 GiB. As the memory for events fills up, users, namespaces and mirrored clusters with many bytes of events may store less, and a replica whose events do not fit reports that and is not ready until enough have expired. With --history, a part of it is for the processes that write and read history. The limit of the control group (of the container) and the memory of the machine apply if they are lower; 0 means that only they apply.',
   },
   maxClientMemoryMib: {
     name: 'max-client-memory',

@@ -3,6 +3,7 @@ import { type AuthenticationOptions, authenticationFlags } from './authenticatio
 import { type AuthorizationOptions, authorizationFlags } from './authorization-flags.ts'
 import { type ClusterOptions, clusterFlags } from './cluster-flags.ts'
 import type { FlagTable } from './flag.ts'
+import { type HistoryOptions, historyFlags } from './history-flags.ts'
 import {
   boolean,
   choice,
@@ -24,6 +25,7 @@ export interface Options
     AuditOptions,
     AuthorizationOptions,
     LimitOptions,
+    HistoryOptions,
     ClusterOptions {
   readonly bindAddress: string
   /** 0 means any free port. */
@@ -241,7 +243,7 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Storage',
     kind: optionalPath,
     default: undefined,
-    help: 'File with rules for how long events are retained, by cluster, namespace, type, reason, kind and controller, and with budgets for namespaces and clusters; --event-ttl applies to events that no rule matches. The server checks it for changes once a second and applies them to stored events. Give all replicas the same file.',
+    help: 'File with rules for how long events are retained, by cluster, namespace, type, reason, kind and controller, with budgets for namespaces and clusters, and with what history keeps for how long; --event-ttl applies to events that no rule matches. The server checks it for changes once a second and applies them to stored events. Give all replicas the same file.',
   },
   groupCommit: {
     name: 'group-commit',
@@ -250,6 +252,7 @@ export const serverFlags: FlagTable<Options> = {
     default: true,
     help: 'Batch concurrent writes into one etcd transaction. Turn it off only for comparison.',
   },
+  ...historyFlags,
   eventsGroup: {
     name: 'events-group',
     topic: 'API',

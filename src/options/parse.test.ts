@@ -89,6 +89,14 @@ const defaults: Options = {
   groupCommit: true,
   etcdCompactionIntervalMs: 300_000,
   eventTtlMs: 3_600_000,
+  history: undefined,
+  historyCacheDir: undefined,
+  historyCacheBytes: 10_737_418_240,
+  historySegmentIntervalMs: 900_000,
+  historySegmentBytes: 67_108_864,
+  historyReaderMemoryBytes: 536_870_912,
+  historyReaderThreads: 1,
+  historyQueryTimeoutMs: 10_000,
   eventsGroup: 'events.k8s.io',
   clusterName: 'local',
   clustersFile: undefined,
@@ -184,19 +192,19 @@ const refused: readonly (readonly [readonly string[], ...string[]])[] = [
   [['--\u001b[31m'], 'unknown flag "--\\u001b[31m": "tidings --help" lists all flags'],
   [
     ['dev'],
-    'unexpected argument "dev": tidings takes flags only, written --name=value; the only command is "tidings dev"',
+    'unexpected argument "dev": tidings takes flags only, written --name=value; its commands are "tidings dev", "tidings history"',
   ],
   [
     ['-'],
-    'unexpected argument "-": tidings takes flags only, written --name=value; the only command is "tidings dev"',
+    'unexpected argument "-": tidings takes flags only, written --name=value; its commands are "tidings dev", "tidings history"',
   ],
   [
     ['--', '-v=4'],
-    'unexpected argument "-v=4": tidings takes flags only, written --name=value; the only command is "tidings dev"',
+    'unexpected argument "-v=4": tidings takes flags only, written --name=value; its commands are "tidings dev", "tidings history"',
   ],
   [
     ['servee'],
-    'unexpected argument "servee": tidings takes flags only, written --name=value; the only command is "tidings dev"',
+    'unexpected argument "servee": tidings takes flags only, written --name=value; its commands are "tidings dev", "tidings history"',
   ],
   [
     ['--shutdown-send-retry-after', 'false'],
@@ -381,7 +389,7 @@ describe('parseFlags', () => {
     assert.deepEqual(mistakesOf(args), [
       'unknown flag --secure-prt: did you mean --secure-port?',
       '--request-timeout: "1x" has an unknown unit "x": write h, m, s, ms, us or ns, such as 1m30s',
-      'unexpected argument "stray": tidings takes flags only, written --name=value; the only command is "tidings dev"',
+      'unexpected argument "stray": tidings takes flags only, written --name=value; its commands are "tidings dev", "tidings history"',
       '--bind-address needs a value: write --bind-address=<ip>',
       '--secure-port is given 2 times ("1", "2"): give it once',
       '--etcd-servers is required: write --etcd-servers=http://127.0.0.1:2379, or use "tidings dev"',

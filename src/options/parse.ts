@@ -197,8 +197,9 @@ class Scan<O extends object> {
   }
 
   #takesFlags(): string {
-    const { name, subcommand } = this.#command
-    const other = subcommand === undefined ? '' : `; the only command is "${subcommand.name}"`
+    const { name, subcommands = [] } = this.#command
+    const names = subcommands.map((command) => `"${command.name}"`).join(', ')
+    const other = names === '' ? '' : `; its commands are ${names}`
     return `${name} takes flags only, written --name=value${other}`
   }
 }

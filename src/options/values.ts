@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { Mistake, quote } from './kinds.ts'
+import { type Kind, Mistake, optionalText, quote, text } from './kinds.ts'
 
 const example = 'http://127.0.0.1:2379'
 
@@ -65,10 +65,10 @@ export function eventsGroupMistake(value: string): string | undefined {
   )
 }
 
-/** Returns what is wrong with the name of a cluster, which must be a DNS label. */
-export function labelMistake(value: string): string | undefined {
+/** Returns what is wrong with the name of a cluster or a namespace, which must be a DNS label. */
+export function labelMistake(value: string, noun = 'cluster'): string | undefined {
   if (label.test(value)) return undefined
-  return `${quote(value)} is not the name of a cluster: write lower-case letters, digits and hyphens, at most 63, such as prod-eu`
+  return `${quote(value)} is not the name of a ${noun}: write lower-case letters, digits and hyphens, at most 63, such as prod-eu`
 }
 
 /** Checks one item of `--proxy-protocol-from`: an IP address, or a range of them. */
@@ -86,4 +86,64 @@ export function addressRange(item: string): string {
     throw new Mistake(`${quote(item)} would let every client claim any address: list your proxies`)
   }
   return item
+}
+
+const ARCHIVE_EXAMPLES = 'file:///var/lib/tidings/history or s3://my-bucket/tidings'
+/** S3's keys have 1,024 bytes, of which most are for the names of the files. */
+const ARCHIVE_PREFIX_LENGTH_MAX = 255
+const bucket = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
+const prefix = /^[\w=+~-][\w=+~.-]*(\/[\w=+~-][\w=+~.-]*)*$/
+
+/** The place of `--history`, without slashes at its end. */
+export const archive: Kind<string> = { ...text('url'), parse: archiveUrl }
+export const optionalArchive: Kind<string | undefined> = {
+  ...optionalText('url'),
+  parse: archiveUrl,
+}
+
+function archiveUrl(value: string): string {
+  const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is.exec(value) ?? []
+  if (scheme === 'file') return directoryUrl(value, rest.replace(/(?<=.)\/+$/, ''))
+  if (scheme === 's3') return bucketUrl(rest.replace(/\/+$/, ''))
+  // It may contain a password, so the message does not repeat it.
+  if (scheme !== undefined) {
+    throw new Mistake(`the scheme ${quote(scheme)} is not known: write ${ARCHIVE_EXAMPLES}`)
+  }
+  const advice = value.startsWith('/') ? `file://${value}` : ARCHIVE_EXAMPLES
+  throw new Mistake(`${quote(value)} is not a URL: write ${advice}`)
+}
+
+function directoryUrl(value: string, path: string): string {
+  if (!path.startsWith('/')) {
+    throw new Mistake(
+      `${quote(value)} has no absolute path: write three slashes, as in file:///path`,
+    )
+  }
+  if (path === '/' || path.split('/').includes('..') || /[%?#\p{Cc}]/u.test(path)) {
+    throw new Mistake(
+      `${quote(value)} is not the URL of a directory: write a path without %, ?, # and .., such as file:///var/lib/tidings/history`,
+    )
+  }
+  return `file://${path}`
+}
+
+function bucketUrl(rest: string): string {
+  const slash = rest.indexOf('/')
+  const [name, path] = slash < 0 ? [rest, ''] : [rest.slice(0, slash), rest.slice(slash + 1)]
+  if (rest.includes('@') || rest.includes('?')) {
+    throw new Mistake(
+      'the URL has credentials or options: give them in the environment, and write s3://bucket/prefix',
+    )
+  }
+  if (!bucket.test(name)) {
+    throw new Mistake(
+      `${quote(name)} is not the name of a bucket: write 3 to 63 lower-case letters, digits, dots and hyphens, as in s3://my-bucket/tidings`,
+    )
+  }
+  if (path !== '' && (path.length > ARCHIVE_PREFIX_LENGTH_MAX || !prefix.test(path))) {
+    throw new Mistake(
+      `${quote(path)} cannot be the prefix: write up to ${ARCHIVE_PREFIX_LENGTH_MAX} letters, digits and ._=+~- between slashes, such as tidings/prod`,
+    )
+  }
+  return path === '' ? `s3://${name}` : `s3://${name}/${path}`
 }
