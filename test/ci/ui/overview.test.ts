@@ -212,6 +212,34 @@ describe('page: overview', () => {
     await opened.screenshot('overview-empty')
   })
 
+  test('without history, neither ranges of weeks nor history are offered; links to them work', async () => {
+    await using opened = await open()
+    const { page } = opened
+    await page
+      .locator('footer')
+      .getByText(/^Oldest event \S+ ago$/)
+      .waitFor()
+    const ranges = page.getByRole('group', { name: 'Time range' }).getByRole('button')
+    const offered = ['15m', '1h', '6h', '24h', '7d', 'Custom']
+    assert.deepEqual(await ranges.allTextContents(), offered)
+    assert.equal(
+      await page
+        .locator('footer')
+        .getByText(/history/i)
+        .count(),
+      0,
+    )
+    await opened.go('?range=30d')
+    await rowsOf(page).first().waitFor()
+    assert.deepEqual(await ranges.allTextContents(), offered.toSpliced(5, 0, '30d'))
+    assert.equal(await page.getByRole('button', { name: '30d', pressed: true }).count(), 1)
+    assert.match((await readout(page)) ?? '', /a bar is 6 h$/)
+    assert.equal(await page.getByText(/history/i).count(), 0)
+    await opened.go('?view=object&about=Pod/shop/cart-0&range=30d&history=all')
+    await page.getByRole('list', { name: 'Events, by when they began' }).waitFor()
+    assert.equal(await page.getByText(/history/i).count(), 0)
+  })
+
   test('a brush zooms in, a double click and a button zoom out', async () => {
     await using opened = await open()
     const { page } = opened

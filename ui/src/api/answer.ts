@@ -1,6 +1,9 @@
 /** Requests for events that fall back to the replica's memory while etcd does not respond. */
-import { ApiError } from './api-error.ts'
+import { ApiError, isOfHistory } from './api-error.ts'
 import type { ApiClient, Ask } from './client.ts'
+
+/** The server takes up to 60 seconds, by default, before it gives up. */
+const TIMEOUT_MS = 65_000
 
 /** How far an answer can be trusted. */
 export interface Basis {
@@ -25,7 +28,10 @@ export async function askWithMemory<Result>(
   const ask = async (more: Readonly<Record<string, string>>): Promise<Result> => {
     warnings.clear()
     const onWarning = (text: string): unknown => warnings.add(text)
-    return client.get<Result>(path, { parameters: { ...parameters, ...more }, signal, onWarning })
+    const timeoutMs = TIMEOUT_MS
+    return client.get<Result>(path, {
+      ...{ parameters: { ...parameters, ...more }, signal, onWarning, timeoutMs },
+    })
   }
   const warnings = new Set<string>()
   const basis = (isFromMemory: boolean): Basis => ({
@@ -41,7 +47,11 @@ export async function askWithMemory<Result>(
   }
 }
 
-/** 503 and 504 come from etcd, or from a replica that has no events yet and will fail again. */
+/**
+ * 503 and 504 come from etcd, or from a replica that has no events yet and will fail again. Those
+ * about history do not depend on etcd.
+ */
 function mayBeKnown(error: unknown): boolean {
-  return error instanceof ApiError && (error.code === 503 || error.code === 504)
+  if (!(error instanceof ApiError) || isOfHistory(error)) return false
+  return error.code === 503 || error.code === 504
 }

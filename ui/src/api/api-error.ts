@@ -21,6 +21,11 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether the archive failed, whatever the state of etcd. */
+export function isOfHistory({ message }: ApiError): boolean {
+  return message.includes('history')
+}
+
 export function networkError(cause: unknown): ApiError {
   const isTimeout = cause instanceof DOMException && cause.name === 'TimeoutError'
   return new ApiError({

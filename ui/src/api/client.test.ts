@@ -54,6 +54,12 @@ test('rejects with an AbortError when cancelled in the middle of a body', async 
   }
 })
 
+test('gives up after the time of the request', async (t) => {
+  const client = await clientOf(t, begin)
+  const { reason, message } = await failureOf(client.get('list', { timeoutMs: 100 }))
+  assert.deepEqual([reason, message], ['Timeout', 'The server did not respond in time.'])
+})
+
 test('aborts requests when the session ends', async (t) => {
   const session = new AbortController()
   const client = await clientOf(t, begin, { signal: session.signal })

@@ -8,6 +8,8 @@ export interface Ask {
   readonly signal?: AbortSignal | undefined
   /** A proxy may protect this path separately, so a 401 does not end the session. */
   readonly isAside?: boolean
+  /** By default, half a minute. */
+  readonly timeoutMs?: number
   /** Called with each `Warning` header text of a successful response. */
   readonly onWarning?: (text: string) => void
 }
@@ -73,9 +75,9 @@ export class ApiClient {
   }
 
   async #send<Result>(path: string, sent: Sent<Result>): Promise<Result> {
-    const { parameters, isLong, onWarning, read } = sent
+    const { parameters, isLong, timeoutMs = TIMEOUT_MS, onWarning, read } = sent
     const given = [sent.signal, this.#options.signal].filter((one) => one !== undefined)
-    const timeout = isLong === true ? [] : [AbortSignal.timeout(TIMEOUT_MS)]
+    const timeout = isLong === true ? [] : [AbortSignal.timeout(timeoutMs)]
     let failure: ApiError
     try {
       // The server indents JSON for browsers, which doubles its size.

@@ -3,7 +3,7 @@
 import type { Filters } from '../model/query.ts'
 import { type Check, readChecks } from '../model/server/health.ts'
 import { joinedWindows, type Lifetime, type RetentionWindow } from '../model/server/retention.ts'
-import { timeOf } from '../model/times.ts'
+import { secondMs, timeOf } from '../model/times.ts'
 import { ApiError } from './api-error.ts'
 import type { ApiClient } from './client.ts'
 import { clusterPath, computedPath, knownIn } from './paths.ts'
@@ -46,6 +46,11 @@ interface WindowResource {
   readonly budget?: { readonly events?: number; readonly bytes?: number }
   readonly evicted?: number
   readonly refused?: number
+  readonly history?: {
+    readonly oldestTime?: string
+    readonly untilTime?: string
+    readonly lagSeconds?: number
+  }
 }
 
 export interface FoundWindow {
@@ -84,7 +89,15 @@ export async function retentionWindow(
 }
 
 function windowOf(window: WindowResource): RetentionWindow {
-  const { events = 0, oldestTime, lifetimes = [], hiddenRules = 0, budget, evicted } = window
+  const {
+    events = 0,
+    oldestTime,
+    lifetimes = [],
+    hiddenRules = 0,
+    budget,
+    evicted,
+    history,
+  } = window
   const isOfCluster = (window.metadata?.namespace ?? '') === ''
   return {
     events,
@@ -95,5 +108,10 @@ function windowOf(window: WindowResource): RetentionWindow {
     evicted,
     // Rejections are counted per cluster; zero is omitted.
     refused: isOfCluster ? (window.refused ?? 0) : undefined,
+    history: history && {
+      oldestMs: timeOf(history.oldestTime),
+      untilMs: timeOf(history.untilTime),
+      lagMs: (history.lagSeconds ?? 0) * secondMs,
+    },
   }
 }

@@ -56,8 +56,8 @@ export function Shell({ client, caller, hasToken, signOut, moved }: ShellProps):
           Skip to the events
         </a>
         <Header onSignOut={hasToken ? signOut : undefined} onHelp={() => setIsHelpShown(true)} />
-        {!UNFILTERED.includes(view) && <FilterBar />}
         <StatusProvider>
+          {!UNFILTERED.includes(view) && <FilterBar />}
           <main id="view" ref={main} tabIndex={-1}>
             <ViewPart />
           </main>

@@ -31,7 +31,12 @@ export function useQuery(onMove: () => void): {
   const change: Page['change'] = useCallback((changed, { isMinor = false } = {}) => {
     const merged = { ...latest.current.query, ...changed }
     const { range } = merged
-    const after = { ...merged, range: 'last' in range ? range : boundedSpan(range, Date.now()) }
+    const after = {
+      ...merged,
+      range: 'last' in range ? range : boundedSpan(range, Date.now()),
+      // One object is searched for, not every one that is visited later.
+      history: merged.view === 'object' ? merged.history : undefined,
+    }
     const search = writeQuery(after)
     const url = `${location.pathname}${search}`
     if (isMinor) history.replaceState(null, '', url)

@@ -1,7 +1,7 @@
 import '../styles/lanes.css'
 import type { JSX } from 'preact'
 import { useMemo, useRef } from 'preact/hooks'
-import { type EventPages, listPages } from '../api/events.ts'
+import { type EventPage, listPages } from '../api/events.ts'
 import type { EventRow } from '../model/event-row.ts'
 import { counted } from '../model/numbers.ts'
 import { LANE_SORTS, type LaneSort, type Query, questionOf } from '../model/query.ts'
@@ -11,6 +11,7 @@ import { FilterCopyMenu } from '../parts/copy-menu.tsx'
 import { usePage } from '../parts/page.ts'
 import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
 import { DataNotes } from '../parts/server/data-notes.tsx'
+import { HistoryNote } from '../parts/server/history-note.tsx'
 import { HorizonNote } from '../parts/server/horizon-note.tsx'
 import { useLoad } from '../parts/use-load.ts'
 import { LaneBoard } from './lane-board.tsx'
@@ -26,7 +27,7 @@ const LANES_MAX = 500
 /** A constant array, so that memoised values do not change. */
 const NO_ROWS: readonly EventRow[] = []
 
-interface LoadedPages extends Pick<EventPages, 'rows' | 'hasMore'> {
+interface LoadedPages extends Pick<EventPage, 'rows' | 'reachedMs'> {
   readonly isLoading: boolean
 }
 
@@ -40,15 +41,16 @@ const SORT_TEXTS: Readonly<Record<LaneSort, string>> = {
 export function LanesView(): JSX.Element {
   const { client, query, nowMs, refresh, change } = usePage()
   const span = useMemo(() => spanOf(query.range, nowMs), [query.range, nowMs])
-  const { data, error, isLoading } = useLoad<EventPages>(
-    (signal, onPage) =>
+  const load = useLoad<EventPage>(
+    (signal, onPage, before) =>
       listPages(client, {
         ...{ filters: query, span, order: 'newest' },
-        ...{ rowsMax: ROWS_MAX, signal, onPage },
+        ...{ rowsMax: ROWS_MAX, before, signal, onPage },
       }),
     { what: [client, questionOf(query)], when: [nowMs] },
   )
-  const pages: LoadedPages = { rows: NO_ROWS, hasMore: false, ...data, isLoading }
+  const { data, error, isLoading } = load
+  const pages: LoadedPages = { rows: NO_ROWS, reachedMs: undefined, ...data, isLoading }
   const { rows } = pages
   const { sort = 'newest' } = query
   const all = useMemo(() => lanesOf(rows), [rows])
@@ -70,17 +72,22 @@ export function LanesView(): JSX.Element {
     <>
       <h1 class="hidden">Lanes</h1>
       <DataNotes bases={[data?.basis]} isBusy={isLoading} />
+      <HistoryNote
+        fromMs={span.fromMs}
+        works={[load]}
+        reachedMs={load.isPart ? pages.reachedMs : undefined}
+      />
       <LaneTools {...{ query, span, pages, zoomBy }} />
       <LaneStatus {...{ pages, lanes, span }} objects={all.length} />
       {error !== undefined && <ErrorPanel error={error} onRetry={refresh} isBusy={isLoading} />}
-      {rows.length === 0 && !pages.isLoading ? (
+      {data?.rows.length === 0 && !isLoading && !load.isPart ? (
         <EmptyPanel title="No events in this range">
           Choose a longer range, or fewer filters.
         </EmptyPanel>
       ) : (
         <LaneBoard
           {...{ lanes, span }}
-          coveredFromMs={pages.hasMore ? (rows.at(-1)?.lastMs ?? span.toMs) : span.fromMs}
+          coveredFromMs={pages.reachedMs ?? span.fromMs}
           onZoom={zoomTo}
           onPlace={(ms) => {
             placeMs.current = ms
@@ -128,7 +135,7 @@ function LaneTools({ query, span, pages, zoomBy }: LaneToolsProps): JSX.Element 
           Zoom out
         </button>
       </span>
-      <FilterCopyMenu span={span} rows={pages.rows} hasMore={pages.hasMore} />
+      <FilterCopyMenu span={span} rows={pages.rows} hasMore={pages.reachedMs !== undefined} />
     </div>
   )
 }
@@ -143,11 +150,11 @@ function LaneStatus({
   readonly lanes: readonly Lane[]
   readonly objects: number
 }): JSX.Element {
-  const { rows, isLoading, hasMore } = pages
+  const { rows, isLoading, reachedMs } = pages
   const parts = [`${counted(rows.length, 'event')} of ${counted(objects, 'object')}`]
   if (isLoading) parts.push('loading…')
-  if (hasMore && !isLoading) {
-    const back = localTime(rows.at(-1)?.lastMs ?? 0)
+  if (reachedMs !== undefined && !isLoading) {
+    const back = localTime(reachedMs)
     parts.push(`only the newest events, back to ${back}; narrow the range or the filter`)
   }
   if (lanes.length < objects) parts.push(`only the first ${lanes.length} objects are shown`)

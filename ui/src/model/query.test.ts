@@ -12,7 +12,10 @@ test('round-trips a query through its URL', () => {
     plain,
     { ...plain, view: 'lanes', namespace: 'shop', text: 'a&b=c#d', range: { last: '7d' } },
     { ...plain, view: 'object', about: 'Pod/shop/web-0', cluster: '*' },
+    { ...plain, view: 'object', about: 'Pod/shop/web-0', history: 'all' },
     { ...plain, view: 'object' },
+    { ...plain, range: { last: '90d' } },
+    { ...plain, range: { fromMs: Date.parse('2024-11-20'), toMs: Date.parse('2025-11-20') } },
     { ...plain, view: 'lanes', sort: 'warnings' },
     { ...plain, view: 'sources', order: 'rate' },
     { ...plain, workload: 'Deployment/web', node: 'node-1', pattern: '9c0a41d7' },
@@ -22,9 +25,16 @@ test('round-trips a query through its URL', () => {
   assert.equal(writeQuery(plain), '')
 })
 
+test('searches all of history for one object only', () => {
+  assert.equal(writeQuery({ ...plain, history: 'all' }), '')
+  assert.equal(writeQuery({ ...plain, view: 'object', history: 'all' }), '?view=object')
+})
+
 test('falls back to defaults for a malformed URL', () => {
   assert.deepEqual(readQuery('?view=x&range=9y&from=2&to=1&namespace='), plain)
-  assert.deepEqual(readQuery('?view=object'), { ...plain, view: 'object' })
+  assert.deepEqual(readQuery('?view=object&history=x'), { ...plain, view: 'object' })
+  assert.deepEqual(readQuery('?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z'), plain)
+  assert.deepEqual(readQuery('?from=2026-01-02T00:00:00Z'), plain)
   assert.deepEqual(readQuery('?view=lanes&sort=x'), { ...plain, view: 'lanes' })
   assert.equal(readQuery(`?text=${'x'.repeat(5_000)}`).text.length, 256)
 })

@@ -29,6 +29,8 @@ export interface Query extends Filters {
   readonly range: TimeRange
   /** The object of the view `object`: `Pod/shop/web-0`, `Node/node-1`, or a uid. */
   readonly about: string
+  /** Whether all of history is searched for the events of that object. */
+  readonly history?: 'all' | undefined
   /** Order of lanes. Undefined for newest first. */
   readonly sort?: LaneSort
   /** Order of sources. Undefined for by count. */
@@ -89,6 +91,7 @@ export function readQuery(search: string): Query {
     view,
     range: readRange(parameters),
     about,
+    ...(parameters.get('history') === 'all' ? { history: 'all' } : {}),
     ...(sort === undefined ? {} : { sort }),
     ...(parameters.get('order') === 'rate' ? { order: 'rate' } : {}),
   }
@@ -100,7 +103,10 @@ export function writeQuery(query: Query): string {
   if (query.view !== 'overview') parameters.set('view', query.view)
   for (const name of FILTERS) if (query[name] !== '') parameters.set(name, query[name])
   writeRange(query.range, parameters)
-  if (query.view === 'object' && query.about !== '') parameters.set('about', query.about)
+  if (query.view === 'object' && query.about !== '') {
+    parameters.set('about', query.about)
+    if (query.history !== undefined) parameters.set('history', query.history)
+  }
   const { sort = 'newest' } = query
   if (query.view === 'lanes' && sort !== 'newest') parameters.set('sort', sort)
   if (query.view === 'sources' && query.order === 'rate') parameters.set('order', 'rate')

@@ -3,7 +3,10 @@ import { test } from 'node:test'
 import {
   boundedSpan,
   inputTime,
+  isLong,
   listedSpan,
+  PRESETS,
+  presetSince,
   readInputTime,
   readRange,
   type Span,
@@ -26,6 +29,18 @@ test('widens a span around the old one without passing now', () => {
   assert.deepEqual(longer(90 * hourMs), { fromMs: 8 * hourMs, toMs: 14 * hourMs })
   assert.deepEqual(longer(12 * hourMs), { fromMs: 6 * hourMs, toMs: 12 * hourMs })
   assert.deepEqual(longer(11 * hourMs), { fromMs: 6 * hourMs, toMs: 12 * hourMs })
+})
+
+test('offers what only history can fill separately', () => {
+  assert.deepEqual(PRESETS.filter(isLong), ['30d', '90d'])
+})
+
+test('finds the longest range since a time', () => {
+  const since = (hours: number): TimeRange => presetSince(0, hours * hourMs)
+  assert.deepEqual(since(25), { last: '24h' })
+  assert.deepEqual(since(24), { last: '24h' })
+  assert.deepEqual(since(10_000), { last: '90d' })
+  assert.deepEqual(since(0), { last: '15m' })
 })
 
 test('narrows a span around the pointer', () => {

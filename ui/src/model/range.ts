@@ -8,7 +8,8 @@ export type TimeRange =
 
 export type Preset = (typeof PRESETS)[number]
 
-export const PRESETS = ['15m', '1h', '6h', '24h', '7d'] as const
+/** Offered by every server, and those that only history can fill. */
+export const PRESETS = ['15m', '1h', '6h', '24h', '7d', '30d', '90d'] as const
 
 const PRESET_MS: Readonly<Record<Preset, number>> = {
   '15m': 15 * minuteMs,
@@ -16,6 +17,8 @@ const PRESET_MS: Readonly<Record<Preset, number>> = {
   '6h': 6 * hourMs,
   '24h': dayMs,
   '7d': 7 * dayMs,
+  '30d': 30 * dayMs,
+  '90d': 90 * dayMs,
 }
 
 const DEFAULT_PRESET: Preset = '1h'
@@ -30,6 +33,16 @@ export function spanOf(range: TimeRange, nowMs: number): Span {
   return 'last' in range ? { fromMs: nowMs - PRESET_MS[range.last], toMs: nowMs } : range
 }
 
+/** Whether only history can fill the range. */
+export function isLong(preset: Preset): boolean {
+  return PRESET_MS[preset] > PRESET_MS['7d']
+}
+
+/** The longest range that begins at this time or later. */
+export function presetSince(oldestMs: number, nowMs: number): TimeRange {
+  return { last: PRESETS.findLast((preset) => nowMs - PRESET_MS[preset] >= oldestMs) ?? PRESETS[0] }
+}
+
 /**
  * The span of a list. A range that ends now has no end: events reported while the page loads belong
  * to it.
@@ -41,7 +54,7 @@ export function listedSpan(range: TimeRange, nowMs: number): Partial<Span> {
 
 /** Shorter spans have nothing to show. */
 const SPAN_MS_MIN = secondMs
-/** Exceeds every retention. */
+/** More than a year, which history has by default. */
 const SPAN_MS_MAX = 400 * dayMs
 /** Tolerance for the clocks of event sources. */
 const FUTURE_MS_MAX = dayMs

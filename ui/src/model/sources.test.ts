@@ -44,11 +44,22 @@ test('rounds the share of Warnings to neither 0 nor 100', () => {
 
 test('has a value for each bucket, and the peak', () => {
   const found = sparklines([
-    { fromMs: 0, counts: new Map([['a', 3]]) },
-    { fromMs: 10, counts: new Map([['b', 1]]) },
-    { fromMs: 20, counts: new Map([['a', 7]]) },
+    { fromMs: 0, toMs: 10, counts: new Map([['a', 3]]) },
+    { fromMs: 10, toMs: 20, counts: new Map([['b', 1]]) },
+    { fromMs: 20, toMs: 30, counts: new Map([['a', 7]]) },
   ])
   assert.deepEqual(found.get('a'), { values: [3, 0, 7], peak: { fromMs: 20, count: 7 } })
   assert.deepEqual(found.get('b')?.values, [0, 1, 0])
   assert.equal(found.get('c'), undefined)
+})
+
+test('draws a steady rate as a level line when the first bucket is shorter', () => {
+  const steady = [5, 10, 15].map((count, index) => ({
+    fromMs: [0, 5, 15][index] ?? 0,
+    toMs: [5, 15, 30][index] ?? 0,
+    counts: new Map([['a', count]]),
+  }))
+  const { values, peak } = sparklines(steady).get('a') ?? {}
+  assert.deepEqual(values, [10, 10, 10])
+  assert.deepEqual(peak, { fromMs: 15, count: 15 })
 })

@@ -66,10 +66,12 @@ export function warningsText(warnings: number, occurrences: number): string {
 
 interface TimedCounts {
   readonly fromMs: number
+  readonly toMs: number
   readonly counts: ReadonlyMap<string, number>
 }
 
 export interface SparkData {
+  /** Occurrences in each bucket, as if all buckets were equally long. */
   readonly values: readonly number[]
   /** The bucket with the most occurrences. */
   readonly peak: { readonly fromMs: number; readonly count: number }
@@ -80,15 +82,17 @@ export interface SparkData {
  * server.
  */
 export function sparklines(buckets: readonly TimedCounts[]): ReadonlyMap<string, SparkData> {
+  const meanMs = ((buckets.at(-1)?.toMs ?? 0) - (buckets[0]?.fromMs ?? 0)) / buckets.length
   const names = new Set(buckets.flatMap(({ counts }) => [...counts.keys()]))
   return new Map(
     [...names].map((name) => {
-      const values = buckets.map(({ counts }) => counts.get(name) ?? 0)
-      const count = Math.max(...values)
-      return [
-        name,
-        { values, peak: { fromMs: buckets[values.indexOf(count)]?.fromMs ?? 0, count } },
-      ]
+      const found = buckets.map(({ counts }) => counts.get(name) ?? 0)
+      const values = buckets.map(({ fromMs, toMs }, index) =>
+        toMs > fromMs ? ((found[index] ?? 0) * meanMs) / (toMs - fromMs) : 0,
+      )
+      const count = Math.max(...found)
+      const peak = { fromMs: buckets[found.indexOf(count)]?.fromMs ?? 0, count }
+      return [name, { values, peak }]
     }),
   )
 }

@@ -3,7 +3,7 @@
 import type { Basis } from '../api/answer.ts'
 import { ApiError } from '../api/api-error.ts'
 import type { ApiClient } from '../api/client.ts'
-import { type EventQuery, listPages } from '../api/events.ts'
+import { type EventPage, type EventQuery, listPages } from '../api/events.ts'
 import { type AboutQuestion, eventsAbout, eventsElsewhere } from '../model/about.ts'
 import type { EventRow, ObjectName } from '../model/event-row.ts'
 import { NO_FILTERS } from '../model/query.ts'
@@ -14,13 +14,15 @@ const STORY_ROWS_MAX = 2_000
 
 export interface Story {
   readonly entries: readonly StoryEntry[]
-  /** True if older events exist that were not loaded. */
-  readonly hasMore: boolean
+  /** How far back events were searched for; undefined if there are no older ones. */
+  readonly reachedMs: number | undefined
   /** Says what is missing because the user may not read it; empty if nothing is. */
   readonly lack: string
   /** The requests made, for commands that print the same. */
   readonly queries: readonly EventQuery[]
   readonly bases: readonly Basis[]
+  /** The lists that it is made of. */
+  readonly parts: readonly Part[]
 }
 
 export interface StoryOptions {
@@ -28,53 +30,92 @@ export interface StoryOptions {
   readonly cluster: string
   /** Fallback namespace if the user may not read all namespaces; may be empty. */
   readonly namespace: string
+  /** Where to begin in history. Undefined for the events in memory. */
+  readonly fromMs: number | undefined
   readonly signal: AbortSignal
+  /** Called with the part of the story that is known before all of it is. */
+  readonly show: (story: Story) => void
+  /** The part of the story to go on from. */
+  readonly before: Story | undefined
+}
+
+interface Part {
+  /** Undefined if the user may not read the list. */
+  readonly pages?: EventPage
+  readonly query?: EventQuery
+  readonly lack: string
+}
+
+const NO_PART: Part = { lack: '' }
+
+interface PartOptions extends Omit<StoryOptions, 'show' | 'before'> {
+  readonly before: Part | undefined
+  readonly onPart: (part: Part) => void
 }
 
 export async function loadStory(client: ApiClient, options: StoryOptions): Promise<Story> {
-  const { about } = options
+  const { about, show, before } = options
   const elsewhere = eventsElsewhere(about)
-  const [main, others] = await Promise.all([
-    loadWhereAllowed(client, eventsAbout(about), options),
-    elsewhere === undefined ? NO_PART : loadOthers(client, elsewhere, options),
+  let [main, others = elsewhere === undefined ? NO_PART : undefined] = before?.parts ?? []
+  const told = (): void => {
+    // One list alone would make a story with gaps.
+    if (main !== undefined && others !== undefined) show(storyIn([main, others], about))
+  }
+  const [allMain, allOthers] = await Promise.all([
+    loadWhereAllowed(client, eventsAbout(about), {
+      ...options,
+      before: main,
+      onPart: (part) => {
+        main = part
+        told()
+      },
+    }),
+    elsewhere === undefined
+      ? NO_PART
+      : loadOthers(client, elsewhere, {
+          ...options,
+          before: others,
+          onPart: (part) => {
+            others = part
+            told()
+          },
+        }),
   ])
+  return storyIn([allMain, allOthers], about)
+}
+
+function storyIn(parts: readonly [main: Part, others: Part], about: ObjectName): Story {
+  const reached = parts.flatMap(({ pages }) => pages?.reachedMs ?? [])
   // Beyond the end of one list, the other one alone would make a story with gaps.
-  const cutMs = Math.max(cutOf(main), cutOf(others))
-  const rows = [...main.rows, ...others.rows].filter(({ lastMs }) => lastMs >= cutMs)
+  const reachedMs = reached.length === 0 ? undefined : Math.max(...reached)
+  const rowsOf = ({ pages }: Part): readonly EventRow[] => pages?.rows ?? []
+  const rows = parts
+    .flatMap(rowsOf)
+    .filter(({ lastMs }) => lastMs >= (reachedMs ?? Number.NEGATIVE_INFINITY))
+  const [main, others] = parts
   return {
     entries: storyOf(rows, about),
-    hasMore: main.hasMore || others.hasMore,
+    reachedMs,
     lack: main.lack || others.lack,
-    bases: [...main.bases, ...others.bases],
-    queries: others.rows.length === 0 ? main.queries : [...main.queries, ...others.queries],
+    bases: parts.flatMap(({ pages }) => pages?.basis ?? []),
+    queries: (rowsOf(others).length === 0 ? [main] : parts).flatMap(({ query }) => query ?? []),
+    parts,
   }
 }
-
-type Part = Omit<Story, 'entries'> & { readonly rows: readonly EventRow[] }
-
-/** Events before this time were not all loaded. */
-function cutOf({ hasMore, rows }: Part): number {
-  return hasMore ? (rows.at(-1)?.lastMs ?? 0) : Number.NEGATIVE_INFINITY
-}
-
-const NO_PART: Part = { rows: [], hasMore: false, lack: '', queries: [], bases: [] }
 
 /** Loads events of all namespaces or, if that is forbidden, of the filters' namespace. */
 async function loadWhereAllowed(
   client: ApiClient,
   question: AboutQuestion,
-  options: StoryOptions,
+  options: PartOptions,
 ): Promise<Part> {
   const { namespace } = options
   try {
     return await loadPart(client, question, options)
   } catch (error) {
     if (!isForbidden(error) || question.namespace !== '' || namespace === '') throw error
-    const part = await loadPart(client, { ...question, namespace }, options)
-    return {
-      ...part,
-      lack: `Only events of the namespace ${namespace}: you may not read those of all namespaces.`,
-    }
+    const lack = `Only events of the namespace ${namespace}: you may not read those of all namespaces.`
+    return loadPart(client, { ...question, namespace }, { ...options, lack })
   }
 }
 
@@ -82,37 +123,41 @@ async function loadWhereAllowed(
 async function loadOthers(
   client: ApiClient,
   question: AboutQuestion,
-  options: StoryOptions,
+  options: PartOptions,
 ): Promise<Part> {
   try {
     return await loadPart(client, question, options)
   } catch (error) {
     if (!isForbidden(error)) throw error
-    return {
-      ...NO_PART,
+    const part = {
       lack: `Only events of the namespace ${options.about.namespace}. Those of other namespaces may be related to this object, but you may not read them.`,
     }
+    options.onPart(part)
+    return part
   }
 }
 
 async function loadPart(
   client: ApiClient,
   { namespace, terms }: AboutQuestion,
-  { cluster, signal }: StoryOptions,
+  options: PartOptions & { readonly lack?: string },
 ): Promise<Part> {
-  const query: EventQuery = {
+  const { cluster, fromMs, signal, before, onPart } = options
+  if (before !== undefined && before.query === undefined) return before
+  const query: EventQuery = before?.query ?? {
     filters: { ...NO_FILTERS, cluster, namespace },
     terms,
     order: 'newest',
+    ...(fromMs === undefined ? {} : { span: { fromMs } }),
   }
-  const pages = await listPages(client, { ...query, rowsMax: STORY_ROWS_MAX, signal })
-  return {
-    rows: pages.rows,
-    hasMore: pages.hasMore,
-    lack: '',
-    queries: [query],
-    bases: [pages.basis],
+  const lack = before?.lack ?? options.lack ?? ''
+  const tell = (pages: EventPage): Part => {
+    const part = { pages, query, lack }
+    onPart(part)
+    return part
   }
+  const asked = { ...query, rowsMax: STORY_ROWS_MAX, before: before?.pages, signal, onPage: tell }
+  return tell(await listPages(client, asked))
 }
 
 function isForbidden(error: unknown): boolean {

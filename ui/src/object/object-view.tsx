@@ -3,6 +3,8 @@ import type { JSX } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { readAbout, writeAbout } from '../model/about.ts'
 import { type ObjectName, objectPath } from '../model/event-row.ts'
+import { spanOf } from '../model/range.ts'
+import { reachesHistory } from '../model/server/retention.ts'
 import { localTime } from '../model/times.ts'
 import { CopyMenu } from '../parts/copy-menu.tsx'
 import { usePage } from '../parts/page.ts'
@@ -10,6 +12,8 @@ import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
 import { PlainText } from '../parts/plain-text.tsx'
 import { QueryLink } from '../parts/query-link.tsx'
 import { DataNotes } from '../parts/server/data-notes.tsx'
+import { HistoryNote } from '../parts/server/history-note.tsx'
+import { useServerStatus } from '../parts/server/status.ts'
 import { useLoad } from '../parts/use-load.ts'
 import { loadStory, type Story } from './load-story.ts'
 import { ObjectForm } from './object-form.tsx'
@@ -41,16 +45,28 @@ function ObjectStory(): JSX.Element {
   const { client, query, nowMs, refresh } = usePage()
   const { cluster, namespace } = query
   const about = useMemo(() => readAbout(query.about), [query.about])
-  const { data, error, isLoading } = useLoad(
-    (signal) => loadStory(client, { about, cluster, namespace, signal }),
-    { what: [client, about, cluster, namespace], when: [nowMs] },
+  const fromMs = useBeginning()
+  const isInMemory = fromMs === undefined
+  const load = useLoad<Story>(
+    (signal, show, before) =>
+      loadStory(client, { about, cluster, namespace, fromMs, signal, show, before }),
+    { what: [client, about, cluster, namespace, isInMemory, query.history], when: [nowMs] },
   )
-  const isEmpty = !isLoading && error === undefined && data?.entries.length === 0
+  const { data, isPart, error, isLoading } = load
+  const isEmpty = !isLoading && !isPart && error === undefined && data?.entries.length === 0
   return (
     <>
       <ObjectHead about={about} story={data} />
       {error !== undefined && <ErrorPanel error={error} onRetry={refresh} isBusy={isLoading} />}
       <DataNotes bases={data?.bases ?? []} isBusy={isLoading} />
+      {!isInMemory && (
+        <HistoryNote
+          fromMs={fromMs}
+          works={[load]}
+          reachedMs={isPart ? data?.reachedMs : undefined}
+        />
+      )}
+      <HistoryOffer fromMs={fromMs} />
       {isLoading && data === undefined && <p role="status">Loading…</p>}
       {isEmpty && (
         <EmptyPanel title="No event mentions this object">
@@ -58,8 +74,37 @@ function ObjectStory(): JSX.Element {
           back.
         </EmptyPanel>
       )}
-      {data !== undefined && <StoryBody about={about} story={data} />}
+      {data !== undefined && <StoryBody about={about} story={data} isPart={isPart} />}
     </>
+  )
+}
+
+/**
+ * The time in history at which the story begins: where the range does, but not after what is in
+ * memory; or where history does. Undefined if the story is in memory.
+ */
+function useBeginning(): number | undefined {
+  const { query, nowMs } = usePage()
+  const { window } = useServerStatus()
+  if (query.history !== undefined) return window?.history?.oldestMs
+  const { fromMs } = spanOf(query.range, nowMs)
+  if (!reachesHistory(window, fromMs)) return undefined
+  return Math.min(fromMs, window?.oldestMs ?? fromMs)
+}
+
+/** Offers to search all of history, which takes time. */
+function HistoryOffer({ fromMs }: { readonly fromMs: number | undefined }): JSX.Element | null {
+  const { change } = usePage()
+  const { window } = useServerStatus()
+  const oldestMs = window?.history?.oldestMs
+  if (oldestMs === undefined || (fromMs !== undefined && fromMs <= oldestMs)) return null
+  return (
+    <p class="object-line">
+      {fromMs === undefined ? 'These are the events in memory.' : `Since ${localTime(fromMs)}.`}{' '}
+      <button type="button" onClick={() => change({ history: 'all' })}>
+        Search all of history
+      </button>
+    </p>
   )
 }
 
@@ -95,7 +140,7 @@ function ObjectHead({
             queries={story.queries}
             subject={query.about}
             rows={story.entries.map(({ row }) => row)}
-            hasMore={story.hasMore}
+            hasMore={story.reachedMs !== undefined}
           />
         )}
       </div>
@@ -106,11 +151,13 @@ function ObjectHead({
 function StoryBody({
   about,
   story,
+  isPart,
 }: {
   readonly about: ObjectName
   readonly story: Story
+  readonly isPart: boolean
 }): JSX.Element {
-  const { entries, hasMore, lack } = story
+  const { entries, reachedMs, lack } = story
   const individuals = useMemo(() => individualsOf(entries), [entries])
   return (
     <>
@@ -127,7 +174,7 @@ function StoryBody({
         </p>
       )}
       {lack !== '' && <p class="object-line">{lack}</p>}
-      {hasMore && (
+      {reachedMs !== undefined && !isPart && (
         <p class="object-line">
           Showing the newest {entries.length.toLocaleString('en')} events. There are older ones,
           which the command of “Copy as kubectl” prints.

@@ -13,14 +13,15 @@ import { TypeMark } from '../parts/type-mark.tsx'
 import type { Loaded } from '../parts/use-load.ts'
 import type { Incidents } from './use-incidents.ts'
 
-/** Shows what is going on. Renders nothing if that is nothing, or unknown because of an error. */
+/** Shows what is going on. Renders nothing if that is nothing, or unknown. */
 export function IncidentTable({
   incidents,
 }: {
   readonly incidents: Loaded<Incidents>
 }): JSX.Element | null {
-  const { data, error, isLoading } = incidents
-  if (data === undefined ? error !== undefined : data.groups.length === 0) return null
+  const { data, error, isLoading, isCancelled } = incidents
+  const isUnknown = error !== undefined || isCancelled
+  if (data === undefined ? isUnknown : data.groups.length === 0) return null
   return (
     <section class="incidents" aria-busy={isLoading}>
       <h2 id="incidents">Incidents</h2>

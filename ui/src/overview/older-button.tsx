@@ -1,6 +1,9 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { spanOf } from '../model/range.ts'
+import { usePage } from '../parts/page.ts'
 import { ErrorPanel } from '../parts/panels.tsx'
+import { HistoryNote } from '../parts/server/history-note.tsx'
 import type { NewestEvents } from './use-newest-events.ts'
 
 /** Distance from the end of the list at which the next page loads. */
@@ -8,14 +11,17 @@ const NEAR = '600px'
 
 /** Loads older events when it is pressed, or when the user scrolls near it. */
 export function OlderButton({ events }: { readonly events: NewestEvents }): JSX.Element | null {
+  const { query, nowMs } = usePage()
   const button = useRef<HTMLButtonElement>(null)
-  const { rows = [], hasOlder, isFull, isLoading, isLoadingOlder, olderError, loadOlder } = events
+  const { rows = [], hasOlder, isFull, isLoading, isPart, older, olderError, loadOlder } = events
+  const { isLoading: isLoadingOlder, isCancelled } = older
   const latest = useRef(loadOlder)
   latest.current = loadOlder
   useEffect(() => {
     const element = button.current
-    // After a failure, only the user retries.
-    if (element === null || isLoading || isLoadingOlder || olderError !== undefined) return
+    // After a failure, or when the user has cancelled it, only the user goes on.
+    const isManual = olderError !== undefined || isCancelled
+    if (element === null || isLoading || isLoadingOlder || isManual) return
     const observer = new IntersectionObserver(
       (entries) => {
         // The button of a short list is visible at once, so only scrolling means that the user wants more.
@@ -25,8 +31,9 @@ export function OlderButton({ events }: { readonly events: NewestEvents }): JSX.
     )
     observer.observe(element)
     return () => observer.disconnect()
-  }, [rows, isLoading, isLoadingOlder, olderError])
-  if (!hasOlder) return null
+  }, [rows, isLoading, isLoadingOlder, olderError, isCancelled])
+  // The first page goes on by itself, or with the button above.
+  if (!hasOlder || isPart) return null
   if (isFull) {
     return (
       <p class="list-end">
@@ -37,10 +44,18 @@ export function OlderButton({ events }: { readonly events: NewestEvents }): JSX.
   }
   return (
     <div class="list-end">
+      <HistoryNote
+        fromMs={spanOf(query.range, nowMs).fromMs}
+        works={[older]}
+        reachedMs={events.reachedMs}
+        isOnlyProgress
+      />
       {olderError !== undefined && <ErrorPanel error={olderError} onRetry={loadOlder} isManual />}
-      <button ref={button} type="button" onClick={loadOlder}>
-        {isLoadingOlder ? 'Loading…' : 'Show older'}
-      </button>
+      {!isCancelled && (
+        <button ref={button} type="button" onClick={loadOlder}>
+          {isLoadingOlder ? 'Loading…' : 'Show older'}
+        </button>
+      )}
     </div>
   )
 }

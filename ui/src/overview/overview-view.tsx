@@ -10,6 +10,7 @@ import { EventList } from '../parts/events/event-list.tsx'
 import { useHold, usePage } from '../parts/page.ts'
 import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
 import { DataNotes } from '../parts/server/data-notes.tsx'
+import { HistoryNote } from '../parts/server/history-note.tsx'
 import { HorizonNote } from '../parts/server/horizon-note.tsx'
 import { Histogram } from './histogram.tsx'
 import { IncidentTable } from './incident-table.tsx'
@@ -47,6 +48,11 @@ export function OverviewView(): JSX.Element {
       <h1 class="hidden">Overview</h1>
       {error !== undefined && <ErrorPanel error={error} onRetry={refresh} isBusy={isBusy} />}
       <DataNotes bases={[events.basis, bars.basis, incidents.data?.basis]} isBusy={isBusy} />
+      <HistoryNote
+        fromMs={spanOf(query.range, nowMs).fromMs}
+        works={[bars, events, incidents]}
+        reachedMs={events.isPart ? events.reachedMs : undefined}
+      />
       {!isRefused && (
         <>
           {events.error !== undefined && rows !== undefined && rows.length > 0 && (
@@ -61,7 +67,7 @@ export function OverviewView(): JSX.Element {
             <Histogram
               bars={bars.data}
               isLoading={bars.isLoading}
-              hasFailed={bars.error !== undefined}
+              hasFailed={bars.error !== undefined || bars.isCancelled}
               onZoom={zoomIn}
               onZoomOut={zoomOut}
             />
@@ -106,7 +112,7 @@ interface EventsProps {
 }
 
 function Events({ events, hasFailed, isOngoing }: EventsProps): JSX.Element | null {
-  const { rows, isLoading, error, isFurther } = events
+  const { rows, isLoading, isCancelled, isPart, error, isFurther } = events
   const [isAnyOpen, setIsAnyOpen] = useState(false)
   // A refresh would move the rows that the user is reading.
   useHold(isAnyOpen || isFurther)
@@ -117,10 +123,10 @@ function Events({ events, hasFailed, isOngoing }: EventsProps): JSX.Element | nu
         Loading…
       </p>
     )
-    return error === undefined ? waiting : null
+    return error === undefined && !isCancelled ? waiting : null
   }
   if (rows.length === 0) {
-    if (hasFailed) return null
+    if (hasFailed || isPart) return null
     return isOngoing ? <OnlyLaterEvents /> : <NoEvents />
   }
   return (

@@ -23,7 +23,7 @@ const NARROW_PX = 700
 export function useBars(): Loaded<Bars> & { readonly basis: Basis | undefined } {
   const { client, query, nowMs, foundWarnings } = usePage()
   const filters = { ...query, type: '' }
-  const { data, error, isLoading } = useLoad(
+  const { data, ...load } = useLoad(
     async (signal) => {
       const barsMax = window.innerWidth < NARROW_PX ? NARROW_BARS_MAX : BARS_MAX
       const plan = planBuckets(spanOf(query.range, nowMs), { barsMax })
@@ -44,5 +44,5 @@ export function useBars(): Loaded<Bars> & { readonly basis: Basis | undefined } 
     () => data && barsOf(data.plan, data.buckets, query.type),
     [data, query.type],
   )
-  return { data: bars, error, isLoading, basis: data?.basis }
+  return { ...load, data: bars, basis: data?.basis }
 }

@@ -7,12 +7,12 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Basis } from '../api/answer.ts'
 import { ApiError, asApiError } from '../api/api-error.ts'
 import { type ApiClient, isAborted } from '../api/client.ts'
-import { type EventPage, type EventQuery, type ListOptions, listEvents } from '../api/events.ts'
+import { type EventPage, type EventQuery, listPages, type PagesOptions } from '../api/events.ts'
 import { type EventRow, isMuch } from '../model/event-row.ts'
 import { questionOf } from '../model/query.ts'
 import { listedSpan } from '../model/range.ts'
 import { usePage } from '../parts/page.ts'
-import { type Loaded, useLoad } from '../parts/use-load.ts'
+import { type Loaded, useLoad, type Work } from '../parts/use-load.ts'
 
 /** Small, so that the first page is fast. */
 const FIRST_ROWS = 100
@@ -25,11 +25,14 @@ export interface NewestEvents extends Omit<Loaded<unknown>, 'data'> {
   readonly rows: readonly EventRow[] | undefined
   readonly basis: Basis | undefined
   readonly hasOlder: boolean
+  /** How far back events were searched for; undefined at the end of the list. */
+  readonly reachedMs: number | undefined
   /** True if no further pages are loaded because they would make the page slow or the tab large. */
   readonly isFull: boolean
   /** Whether rows of further pages are shown. */
   readonly isFurther: boolean
-  readonly isLoadingOlder: boolean
+  /** Loads further pages. */
+  readonly older: Work
   readonly olderError: ApiError | undefined
   readonly loadOlder: () => void
 }
@@ -39,36 +42,37 @@ interface FirstPage extends EventPage {
   readonly asked: EventQuery
 }
 
-interface Older {
+interface Older extends Pick<EventPage, 'rows' | 'next' | 'reachedMs'> {
   /** The first page that these rows follow. */
   readonly first: FirstPage | undefined
-  readonly rows: readonly EventRow[]
-  readonly next: string
   readonly isLoading: boolean
+  readonly isCancelled: boolean
   readonly error: ApiError | undefined
 }
 
 export function useNewestEvents(): NewestEvents {
   const { client, query, nowMs } = usePage()
-  const { data, error, isLoading } = useLoad<FirstPage>(
-    async (signal) => {
+  const { data, ...load } = useLoad<FirstPage>(
+    async (signal, show, before) => {
       const span = listedSpan(query.range, nowMs)
-      const asked: EventQuery = { filters: query, order: 'newest', span }
-      return { ...(await listEvents(client, { ...asked, limit: FIRST_ROWS, signal })), asked }
+      const asked: EventQuery = before?.asked ?? { filters: query, order: 'newest', span }
+      const onPage = (page: EventPage): void => show({ ...page, asked })
+      const options = { ...asked, rowsMax: FIRST_ROWS, before, signal, onPage }
+      return { ...(await listPages(client, options)), asked }
     },
     { what: [client, questionOf(query)], when: [nowMs] },
   )
-  const { older, loadOlder } = useOlder(client, data)
+  const { older, loadOlder, cancelOlder } = useOlder(client, data)
   const isFull = useMemo(() => older.rows.length >= ROWS_MAX || isMuch(older.rows), [older.rows])
   return {
     rows: data === undefined ? undefined : older.rows,
     basis: data?.basis,
-    error,
-    isLoading,
+    ...load,
     hasOlder: older.next !== '',
+    reachedMs: older.reachedMs,
     isFull,
     isFurther: older.rows.length > (data?.rows.length ?? 0),
-    isLoadingOlder: older.isLoading,
+    older: { ...older, cancel: cancelOlder, goOn: loadOlder },
     olderError: older.error,
     loadOlder,
   }
@@ -78,7 +82,7 @@ export function useNewestEvents(): NewestEvents {
 function useOlder(
   client: ApiClient,
   first: FirstPage | undefined,
-): { readonly older: Older; readonly loadOlder: () => void } {
+): { readonly older: Older; readonly loadOlder: () => void; readonly cancelOlder: () => void } {
   const [state, setState] = useState<Older>(() => olderAfter(first))
   const controller = useRef<AbortController>(undefined)
   useEffect(() => () => controller.current?.abort(), [first])
@@ -87,39 +91,49 @@ function useOlder(
     if (first === undefined || older.isLoading || older.next === '') return
     controller.current = new AbortController()
     const { signal } = controller.current
-    setState({ ...older, isLoading: true, error: undefined })
+    const begun = { ...older, isLoading: true, isCancelled: false, error: undefined }
+    setState(begun)
+    const add = ({ rows, next, reachedMs }: EventPage, isLoading: boolean): void => {
+      if (signal.aborted) return
+      const all = [...older.rows, ...withoutKnown(rows, older.rows)]
+      setState({ ...begun, rows: all, next, reachedMs, isLoading })
+    }
+    const onPage = (page: EventPage): void => add(page, true)
     try {
       const page = await loadBehind(older, (options) =>
-        listEvents(client, { ...first.asked, ...options, signal }),
+        listPages(client, { ...first.asked, ...options, signal, onPage }),
       )
-      if (signal.aborted) return
-      const rows = [...older.rows, ...withoutKnown(page.rows, older.rows)]
-      setState({ first, rows, next: page.next, isLoading: false, error: undefined })
+      add(page, false)
     } catch (error) {
       if (signal.aborted || isAborted(error)) return
-      setState({ ...older, isLoading: false, error: asApiError(error) })
+      setState((now) => ({ ...now, isLoading: false, error: asApiError(error) }))
     }
   }
-  return { older, loadOlder }
+  const cancelOlder = (): void => {
+    if (!older.isLoading) return
+    controller.current?.abort()
+    setState({ ...older, isLoading: false, isCancelled: true })
+  }
+  return { older, loadOlder, cancelOlder }
 }
 
 function olderAfter(first: FirstPage | undefined): Older {
-  const { rows = [], next = '' } = first ?? {}
-  return { first, rows, next, isLoading: false, error: undefined }
+  const { rows = [], next = '', reachedMs } = first ?? {}
+  return { first, rows, next, reachedMs, isLoading: false, isCancelled: false, error: undefined }
 }
 
 async function loadBehind(
   { first, rows, next }: Older,
-  load: (page: Pick<ListOptions, 'limit' | 'after' | 'span'>) => Promise<EventPage>,
+  load: (page: Pick<PagesOptions, 'rowsMax' | 'after' | 'span'>) => Promise<EventPage>,
 ): Promise<EventPage> {
-  const limit = Math.min(OLDER_ROWS, Math.max(1, ROWS_MAX - rows.length))
+  const rowsMax = Math.min(OLDER_ROWS, Math.max(1, ROWS_MAX - rows.length))
   try {
-    return await load({ limit, after: next, span: first?.asked.span })
+    return await load({ rowsMax, after: next, span: first?.asked.span })
   } catch (error) {
     const last = rows.at(-1)
     if (!(error instanceof ApiError && error.code === 410) || last === undefined) throw error
     // The server no longer has the state of the first page. Rows with the same time are returned again.
-    return load({ limit, span: { ...first?.asked.span, toMs: last.lastMs + 1 } })
+    return load({ rowsMax, span: { ...first?.asked.span, toMs: last.lastMs + 1 } })
   }
 }
 

@@ -1,7 +1,7 @@
 /** Shown instead of data: nothing found, an error, or a missing permission. */
 import type { ComponentChildren, JSX } from 'preact'
 import { useContext } from 'preact/hooks'
-import type { ApiError } from '../api/api-error.ts'
+import { type ApiError, isOfHistory } from '../api/api-error.ts'
 import { isFinal } from '../model/retries.ts'
 import { PageContext } from './page.ts'
 import { PlainText } from './plain-text.tsx'
@@ -61,9 +61,10 @@ export function ErrorPanel(props: ErrorPanelProps): JSX.Element {
   )
 }
 
-/** Whether the same request may succeed later. */
-function isPassing({ code, reason }: ApiError): boolean {
-  return !isFinal(code) && reason !== 'PageError'
+/** Whether the same request may succeed later. What takes history too long will do so again. */
+function isPassing(error: ApiError): boolean {
+  const { code, reason } = error
+  return !isFinal(code) && reason !== 'PageError' && !(code === 504 && isOfHistory(error))
 }
 
 function titleOf({ code }: ApiError): string {

@@ -5,6 +5,7 @@ import { spanOf } from '../model/range.ts'
 import { usePage } from '../parts/page.ts'
 import { ErrorPanel } from '../parts/panels.tsx'
 import { DataNotes } from '../parts/server/data-notes.tsx'
+import { HistoryNote } from '../parts/server/history-note.tsx'
 import { HorizonNote } from '../parts/server/horizon-note.tsx'
 import { SourcePanel } from './source-panel.tsx'
 import { FIELDS, useSources } from './use-sources.ts'
@@ -27,19 +28,24 @@ export function SourcesView(): JSX.Element {
 
 function Panels({ isByRate }: { readonly isByRate: boolean }): JSX.Element {
   const { query, nowMs, refresh } = usePage()
-  const { panels, error, basis, isLoading } = useSources(isByRate ? 'rate' : 'count')
+  const span = spanOf(query.range, nowMs)
+  const { panels, error, basis, work } = useSources(isByRate ? 'rate' : 'count')
   return (
     <>
-      {error !== undefined && <ErrorPanel error={error} onRetry={refresh} isBusy={isLoading} />}
-      <DataNotes bases={[basis]} isBusy={isLoading} />
-      <HorizonNote span={spanOf(query.range, nowMs)} />
+      {error !== undefined && (
+        <ErrorPanel error={error} onRetry={refresh} isBusy={work.isLoading} />
+      )}
+      <DataNotes bases={[basis]} isBusy={work.isLoading} />
+      <HistoryNote fromMs={span.fromMs} works={[work]} />
+      <HorizonNote span={span} />
       <div class="sources">
         {[...FIELDS, 'user' as const].map((field) => {
           const panel = panels[field]
-          // A failure also ends the wait for unknown values.
-          if (panel === undefined || (error !== undefined && panel.groups === undefined))
-            return null
-          return <SourcePanel key={field} field={field} panel={panel} />
+          // A failure also ends the wait for unknown values, and so does the user.
+          const isEnded = error !== undefined || work.isCancelled
+          if (panel === undefined || (isEnded && panel.groups === undefined)) return null
+          const isLoading = panel.isLoading && !isEnded
+          return <SourcePanel key={field} field={field} panel={{ ...panel, isLoading }} />
         })}
       </div>
     </>

@@ -8,6 +8,7 @@ import type { Query, SourceOrder } from '../model/query.ts'
 import { type Span, spanOf } from '../model/range.ts'
 import { hasRate, type SourceField, type SparkData, sparklines } from '../model/sources.ts'
 import { useHold, usePage } from '../parts/page.ts'
+import type { Work } from '../parts/use-load.ts'
 
 export const FIELDS: readonly SourceField[] = ['controller', 'namespace', 'reason', 'object']
 
@@ -37,7 +38,7 @@ export interface Sources {
   readonly error: ApiError | undefined
   /** The basis of the last answer. */
   readonly basis: Basis | undefined
-  readonly isLoading: boolean
+  readonly work: Work
 }
 
 const EMPTY: Panel = { groups: undefined, error: undefined, sparks: undefined, isLoading: true }
@@ -52,9 +53,16 @@ export function useSources(order: SourceOrder): Sources {
   const [panels, setPanels] = useState<Panels>({})
   const [error, setError] = useState<ApiError>()
   const [basis, setBasis] = useState<Basis>()
-  const isLoading = error === undefined && Object.values(panels).some((panel) => panel?.isLoading)
+  /** A refresh loads again. */
+  const [cancelledMs, setCancelledMs] = useState<number>()
+  const isCancelled = cancelledMs === nowMs
+  const isLoading =
+    error === undefined &&
+    !isCancelled &&
+    Object.values(panels).some((panel) => panel?.isLoading === true)
   useHold(isLoading)
   useEffect(() => {
+    if (isCancelled) return
     const controller = new AbortController()
     const { signal } = controller
     const show: LoadOptions['show'] = (field, change) => {
@@ -75,8 +83,10 @@ export function useSources(order: SourceOrder): Sources {
       (failure) => signal.aborted || setError(asApiError(failure)),
     )
     return () => controller.abort()
-  }, [client, query, nowMs, order])
-  return { panels, error, basis, isLoading }
+  }, [client, query, nowMs, order, isCancelled])
+  const cancel = (): void => setCancelledMs(isLoading ? nowMs : undefined)
+  const goOn = (): void => setCancelledMs(undefined)
+  return { panels, error, basis, work: { isLoading, isCancelled, cancel, goOn } }
 }
 
 interface LoadOptions {

@@ -1,8 +1,13 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { counted, countText } from '../model/numbers.ts'
 import { type Check, troublesIn } from '../model/server/health.ts'
-import { budgetText, lifetimeText, type RetentionWindow } from '../model/server/retention.ts'
-import { localTime, utcTime } from '../model/times.ts'
+import {
+  budgetText,
+  historyText,
+  lifetimeText,
+  type RetentionWindow,
+} from '../model/server/retention.ts'
+import { humanDuration, localTime, utcTime } from '../model/times.ts'
 import { usePage } from '../parts/page.ts'
 import { PlainText } from '../parts/plain-text.tsx'
 import { StateIcon } from '../parts/server/state-icon.tsx'
@@ -60,13 +65,19 @@ function usePlaceText(): string {
 }
 
 function Kept({ window }: { readonly window: RetentionWindow }): JSX.Element {
-  const { events, oldestMs, lifetimes, hiddenRules, budget, evicted, refused } = window
+  const { events, oldestMs, lifetimes, hiddenRules, budget, evicted, refused, history } = window
   return (
     <dl>
       <Row term="Events">{countText(events)}</Row>
       {oldestMs !== undefined && (
         <Row term="Oldest">
           last seen {localTime(oldestMs)} ({utcTime(oldestMs)})
+        </Row>
+      )}
+      {history !== undefined && (
+        <Row term="History">
+          {historyText(history)}; events of the last {humanDuration(history.lagMs)} are not in it
+          yet
         </Row>
       )}
       <Row term="Lifetimes">

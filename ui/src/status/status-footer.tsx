@@ -2,9 +2,9 @@ import '../styles/status.css'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { countText } from '../model/numbers.ts'
-import { retentionText } from '../model/server/retention.ts'
+import { historyText, retentionText } from '../model/server/retention.ts'
 import { type StateText, stateText } from '../model/server/status-text.ts'
-import { localTime } from '../model/times.ts'
+import { humanDuration, localTime } from '../model/times.ts'
 import { EventTime } from '../parts/event-time.tsx'
 import { StateIcon } from '../parts/server/state-icon.tsx'
 import { type PolledStatus, useServerStatus } from '../parts/server/status.ts'
@@ -50,6 +50,7 @@ function State({ level, title, meaning }: StateText): JSX.Element {
 function Figures({ status }: { readonly status: PolledStatus }): JSX.Element {
   const { window, windowError, atMs, version } = status
   const nowMs = atMs ?? 0
+  const history = window?.history
   return (
     <>
       {window !== undefined && <span class="status-figure">{retentionText(window)}</span>}
@@ -58,7 +59,13 @@ function Figures({ status }: { readonly status: PolledStatus }): JSX.Element {
       )}
       {window?.oldestMs !== undefined && (
         <span class="status-figure">
-          Oldest event <EventTime ms={window.oldestMs} nowMs={nowMs} isInSentence />
+          Oldest event {history !== undefined && 'in memory '}
+          <EventTime ms={window.oldestMs} nowMs={nowMs} isInSentence />
+        </span>
+      )}
+      {history !== undefined && (
+        <span class="status-figure">
+          History {historyText(history)}, {humanDuration(history.lagMs)} behind
         </span>
       )}
       {window?.evicted !== undefined && (

@@ -23,7 +23,7 @@ interface Known {
   readonly clusterNames: Map<string, string | undefined>
 }
 
-type StatusOfPlace = Omit<ServerStatus, 'isWindowKnown'> & { readonly place: Place }
+type StatusOfPlace = Omit<ServerStatus, 'isWindowKnown' | 'hasHistory'> & { readonly place: Place }
 
 /** Polls the server's status, and provides it to the components that show it. */
 export function StatusProvider({
@@ -51,6 +51,7 @@ export function StatusProvider({
     window: isOfPlace ? data.window : undefined,
     windowError: isOfPlace ? data.windowError : undefined,
     isWindowKnown: isOfPlace && data.windowError === undefined,
+    hasHistory: data?.window?.history !== undefined,
     ...{ atMs, error, again },
   }
   return <StatusContext.Provider value={value}>{children}</StatusContext.Provider>

@@ -1,8 +1,11 @@
 import type { JSX, Ref } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { FILTER_LENGTH_MAX, type FilterName } from '../../model/query.ts'
+import { presetSince, spanOf } from '../../model/range.ts'
+import { reachesHistory } from '../../model/server/retention.ts'
 import { isolated, visible } from '../../model/visible.ts'
 import { usePage } from '../../parts/page.ts'
+import { useServerStatus } from '../../parts/server/status.ts'
 import type { Suggestions } from './suggestions.ts'
 
 export interface FilterInputProps {
@@ -110,7 +113,8 @@ interface Suggested {
  * focus: the server computes one answer per user at a time, and the events would wait for this one.
  */
 function useSuggestions(filter: FilterName, suggestions: Suggestions | undefined): Suggested {
-  const { query } = usePage()
+  const { query, nowMs } = usePage()
+  const { window } = useServerStatus()
   const [values, setValues] = useState<readonly string[]>([])
   const loading = useRef<AbortController>(undefined)
   const stop = (): void => {
@@ -122,7 +126,12 @@ function useSuggestions(filter: FilterName, suggestions: Suggestions | undefined
     if (suggestions === undefined || loading.current !== undefined) return
     loading.current = new AbortController()
     const { signal } = loading.current
-    const found = await suggestions.valuesOf(filter, query, signal)
+    const { fromMs } = spanOf(query.range, nowMs)
+    // History is not read for suggestions.
+    const range = reachesHistory(window, fromMs)
+      ? presetSince(window?.history?.untilMs ?? nowMs, nowMs)
+      : query.range
+    const found = await suggestions.valuesOf(filter, { ...query, range }, signal)
     if (!signal.aborted) setValues(found)
   }
   return { values, load, stop }

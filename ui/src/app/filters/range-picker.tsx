@@ -1,8 +1,16 @@
 import type { JSX } from 'preact'
 import { useRef, useState } from 'preact/hooks'
-import { inputTime, PRESETS, readInputTime, spanOf } from '../../model/range.ts'
+import {
+  inputTime,
+  isLong,
+  PRESETS,
+  type Preset,
+  readInputTime,
+  spanOf,
+} from '../../model/range.ts'
 import { spanText, utcTime } from '../../model/times.ts'
 import { usePage } from '../../parts/page.ts'
+import { useServerStatus } from '../../parts/server/status.ts'
 
 const PRESET_TITLES = {
   '15m': 'The last 15 minutes',
@@ -10,24 +18,28 @@ const PRESET_TITLES = {
   '6h': 'The last 6 hours',
   '24h': 'The last 24 hours',
   '7d': 'The last 7 days',
+  '30d': 'The last 30 days',
+  '90d': 'The last 90 days',
 } as const
 
 /** Selects the time range: until now, or between two times. */
 export function RangePicker(): JSX.Element {
   const { query, change } = usePage()
   const { range } = query
+  const { hasHistory } = useServerStatus()
   const [isEdited, setIsEdited] = useState(false)
+  const isCurrent = (preset: Preset): boolean => 'last' in range && range.last === preset
   const isFixed = !('last' in range)
   return (
     <>
       <fieldset class="range">
         <legend class="hidden">Time range</legend>
-        {PRESETS.map((preset) => (
+        {PRESETS.filter((one) => hasHistory || !isLong(one) || isCurrent(one)).map((preset) => (
           <button
             key={preset}
             type="button"
             title={PRESET_TITLES[preset]}
-            aria-pressed={'last' in range && range.last === preset}
+            aria-pressed={isCurrent(preset)}
             onClick={() => {
               setIsEdited(false)
               change({ range: { last: preset } })

@@ -17,7 +17,7 @@ test('gives every preset 60 to 121 bars of whole units', () => {
     assert.equal(plan.toMs - plan.fromMs, plan.count * plan.stepMs)
     return plan.stepMs / 1_000
   })
-  assert.deepEqual(steps, [10, 30, 300, 900, 7_200])
+  assert.deepEqual(steps, [10, 30, 300, 900, 7_200, 21_600, 86_400])
 })
 
 test('gives a narrow chart fewer bars', () => {
@@ -32,6 +32,21 @@ test('starts days at local midnight', () => {
   const { fromMs, stepMs } = planBuckets(span, { zone: () => 2 * hourMs })
   assert.equal(stepMs, 24 * hourMs)
   assert.equal(new Date(fromMs).toISOString().slice(11), '22:00:00.000Z')
+})
+
+test('starts long bars at whole hours of UTC in every time zone, as the server counts them', () => {
+  for (const minutes of [330, -210, 345, 765]) {
+    const zone = (): number => minutes * 60_000
+    for (const last of PRESETS) {
+      const { starts, stepMs } = planBuckets(spanOf({ last }, nowMs), { zone })
+      const isLong = stepMs > hourMs
+      for (const ms of starts) {
+        assert.equal(isLong ? ms % hourMs : (ms + zone()) % stepMs, 0, `${minutes} ${last}`)
+      }
+      const wallMs = (starts[0] ?? 0) + zone()
+      assert.ok(!isLong || wallMs % stepMs < hourMs, 'less than an hour after the round local time')
+    }
+  }
 })
 
 test('handles a moment and a century', () => {

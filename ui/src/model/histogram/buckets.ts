@@ -34,8 +34,12 @@ export function planBuckets(
 ): BucketPlan {
   const wholeDays = Math.ceil((toMs - fromMs) / (barsMax - 1) / dayMs)
   const steps = [...STEPS_MS, Math.max(1, wholeDays) * dayMs]
-  const firstOf = (step: number): number =>
-    Math.floor((fromMs + zone(fromMs)) / step) * step - zone(fromMs)
+  const firstOf = (step: number): number => {
+    const zoneMs = zone(fromMs)
+    // The server moves the bounds of long parts to whole hours in UTC.
+    const aheadMs = step > hourMs ? Math.floor(zoneMs / hourMs) * hourMs : zoneMs
+    return Math.floor((fromMs + aheadMs) / step) * step - aheadMs
+  }
   const countOf = (step: number): number => Math.max(1, Math.ceil((toMs - firstOf(step)) / step))
   const stepMs = steps.find((step) => countOf(step) <= barsMax) ?? steps.at(-1) ?? dayMs
   const plan = equalParts(firstOf(stepMs), stepMs, countOf(stepMs))

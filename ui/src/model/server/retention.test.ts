@@ -2,9 +2,12 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import {
   budgetText,
+  historyText,
+  horizonOf,
   joinedWindows,
   lifetimeText,
   type RetentionWindow,
+  reachesHistory,
   retentionText,
 } from './retention.ts'
 
@@ -17,6 +20,7 @@ function windowOf(lifetimes: Readonly<Record<string, string>>, more: object = {}
     budget: undefined,
     evicted: 0,
     refused: 1,
+    history: undefined,
     ...more,
   }
 }
@@ -39,6 +43,11 @@ describe('how long events are retained', () => {
   test('with one lifetime for all', () => {
     assert.equal(rules({ '': '8d' }), 'Events are kept 8 days after their last write')
     assert.equal(rules({ '': 'never' }), 'Events are kept forever')
+    const history = { oldestMs: undefined, untilMs: undefined, lagMs: 0 }
+    assert.equal(
+      rules({ '': '8d' }, { history }),
+      'Events stay in memory 8 days after their last write',
+    )
   })
 
   test('with lifetimes by type', () => {
@@ -77,6 +86,35 @@ test('formats a budget of events, bytes or both', () => {
   )
   assert.equal(budgetText({ bytes: 1_024 }), 'at most 1 KiB')
   assert.equal(budgetText({}), '')
+})
+
+test('knows what history has behind memory', () => {
+  const plain = windowOf({})
+  const history = { oldestMs: Date.parse('2025-11-16'), untilMs: 6_000, lagMs: 900_000 }
+  const [deep, empty] = [windowOf({}, { history }), windowOf({}, { history, oldestMs: undefined })]
+  const whole = windowOf({}, { history: { ...history, untilMs: undefined } })
+  assert.deepEqual(
+    [undefined, plain, whole, deep, empty].map((window) => reachesHistory(window, 5_999)),
+    [false, false, false, true, true],
+  )
+  assert.equal(reachesHistory(deep, 6_000), false)
+  assert.deepEqual(
+    [horizonOf(plain), horizonOf(deep), horizonOf(empty)],
+    [5_000, 5_000, history.oldestMs],
+  )
+  assert.equal(historyText(history), 'since 2025-11-16')
+  assert.equal(historyText({ ...history, oldestMs: undefined }), 'empty so far')
+  const joined = joinedWindows([
+    plain,
+    deep,
+    windowOf({}, { history: { oldestMs: undefined, untilMs: 7_000, lagMs: 1_000_000 } }),
+  ])
+  assert.deepEqual(joined?.history, {
+    oldestMs: history.oldestMs,
+    untilMs: 7_000,
+    lagMs: 1_000_000,
+  })
+  assert.equal(joinedWindows([plain, plain])?.history, undefined)
 })
 
 test('merges the windows of several clusters', () => {

@@ -1,5 +1,6 @@
 /** Describes how long events are retained. */
 import { bytesText, counted } from '../numbers.ts'
+import { utcTime } from '../times.ts'
 
 export interface Lifetime {
   /**
@@ -16,6 +17,16 @@ export interface Budget {
   readonly bytes?: number | undefined
 }
 
+/** What is archived, behind the events in memory. */
+export interface ArchivedHistory {
+  /** The start of the oldest day. Undefined if nothing is archived yet. */
+  readonly oldestMs: number | undefined
+  /** What was last seen before comes from the archive. Undefined if memory has everything. */
+  readonly untilMs: number | undefined
+  /** How far the archive is behind. */
+  readonly lagMs: number
+}
+
 /** What is retained of a namespace, of a cluster or of all clusters. */
 export interface RetentionWindow {
   readonly events: number
@@ -30,6 +41,23 @@ export interface RetentionWindow {
   readonly evicted: number | undefined
   /** Writes rejected by the replica since its start; undefined if unknown. */
   readonly refused: number | undefined
+  /** Undefined if the server archives nothing. */
+  readonly history: ArchivedHistory | undefined
+}
+
+/** `since 2025-11-16`, in UTC, as days are archived. */
+export function historyText({ oldestMs }: ArchivedHistory): string {
+  return oldestMs === undefined ? 'empty so far' : `since ${utcTime(oldestMs).slice(0, 10)}`
+}
+
+/** Whether a part of what happened since this time is read from history. */
+export function reachesHistory(window: RetentionWindow | undefined, fromMs: number): boolean {
+  return fromMs < (window?.history?.untilMs ?? Number.NEGATIVE_INFINITY)
+}
+
+/** Events from before this time exist neither in memory nor in history. */
+export function horizonOf({ oldestMs, history }: RetentionWindow): number | undefined {
+  return chosen([oldestMs, history?.oldestMs], Math.min)
 }
 
 const UNIT_NAMES: Readonly<Record<string, string>> = {
@@ -49,8 +77,13 @@ export function lifetimeText(lifetime: string): string {
     .join(' ')
 }
 
-/** `Events are kept 7 days after their last write (Warnings 14 days)` */
-export function retentionText({ lifetimes, hiddenRules }: RetentionWindow): string {
+/** `Events are kept 7 days after their last write (Warnings 14 days)`; in memory, with history. */
+export function retentionText(window: RetentionWindow): string {
+  const text = lifetimesText(window)
+  return window.history === undefined ? text : text.replace('are kept', 'stay in memory')
+}
+
+function lifetimesText({ lifetimes, hiddenRules }: RetentionWindow): string {
   if (lifetimes === undefined) return 'Retention differs between clusters'
   const of = (selects: string): string | undefined =>
     lifetimes.find((one) => one.selects === selects)?.lifetime
@@ -98,17 +131,43 @@ export function joinedWindows(windows: readonly RetentionWindow[]): RetentionWin
   const isSame = others.every(
     ({ lifetimes }) => JSON.stringify(lifetimes) === JSON.stringify(first.lifetimes),
   )
-  const oldest = windows.flatMap(({ oldestMs }) => oldestMs ?? [])
+  const archives = windows.flatMap(({ history }) => history ?? [])
   return {
     events: windows.reduce((sum, { events }) => sum + events, 0),
-    oldestMs: oldest.length === 0 ? undefined : Math.min(...oldest),
+    oldestMs: chosen(
+      windows.map(({ oldestMs }) => oldestMs),
+      Math.min,
+    ),
     lifetimes: isSame ? first.lifetimes : undefined,
     hiddenRules: isSame ? first.hiddenRules : 0,
     // A budget applies to one cluster.
     budget: undefined,
     evicted: sumOf(windows.map(({ evicted }) => evicted)),
     refused: sumOf(windows.map(({ refused }) => refused)),
+    history:
+      archives.length === 0
+        ? undefined
+        : {
+            oldestMs: chosen(
+              archives.map(({ oldestMs }) => oldestMs),
+              Math.min,
+            ),
+            untilMs: chosen(
+              archives.map(({ untilMs }) => untilMs),
+              Math.max,
+            ),
+            lagMs: Math.max(...archives.map(({ lagMs }) => lagMs)),
+          },
   }
+}
+
+/** Undefined if all are. */
+function chosen(
+  times: readonly (number | undefined)[],
+  choose: (...ms: number[]) => number,
+): number | undefined {
+  const known = times.filter((ms) => ms !== undefined)
+  return known.length === 0 ? undefined : choose(...known)
 }
 
 /** Undefined if any count is. */

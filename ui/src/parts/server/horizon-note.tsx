@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import type { Span } from '../../model/range.ts'
+import { horizonOf } from '../../model/server/retention.ts'
 import { shortTime } from '../../model/times.ts'
 import { Moment } from '../event-time.tsx'
 import { usePage } from '../page.ts'
@@ -9,7 +10,7 @@ import { useServerStatus } from './status.ts'
 export function HorizonNote({ span }: { readonly span: Span }): JSX.Element | null {
   const { nowMs } = usePage()
   const { window } = useServerStatus()
-  const oldestMs = window?.oldestMs
+  const oldestMs = window && horizonOf(window)
   if (oldestMs === undefined || span.fromMs >= oldestMs) return null
   return (
     <p class="horizon-note">

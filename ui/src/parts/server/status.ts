@@ -17,6 +17,8 @@ export interface ServerStatus {
   readonly windowError: ApiError | undefined
   /** Whether the window is known: if so, an undefined window is an empty one. */
   readonly isWindowKnown: boolean
+  /** Whether the server is known to have history, of whatever place. */
+  readonly hasHistory: boolean
   /** Empty until known. */
   readonly version: string
 }
