@@ -37,6 +37,14 @@ import {
 } from '../../src/server/metrics/clusters.ts'
 import { registerFileMetrics } from '../../src/server/metrics/files.ts'
 import { healthRegistry } from '../../src/server/metrics/health.ts'
+import {
+  CACHE_RESULTS,
+  historyQueryObserver,
+  LOSSES,
+  QUERY_RESULTS,
+  registerHistoryMetrics,
+  WRITE_STEPS,
+} from '../../src/server/metrics/history.ts'
 import { registerMirrorMetrics } from '../../src/server/metrics/mirrors.ts'
 import { registerBuildMetrics, registerProcessMetrics } from '../../src/server/metrics/process.ts'
 import {
@@ -84,7 +92,15 @@ interface TopicSource {
 
 const GROUP = 'events.k8s.io'
 const CLIENT_NUMBERS = { connections: 0, 'user-connections': 0, watches: 0, 'user-watches': 0 }
-const MEMORY_PARTS = { all: 0, events: 0, history: 0, states: 0, lists: 0, clients: 0 }
+const MEMORY_PARTS = {
+  all: 0,
+  events: 0,
+  history: 0,
+  'history-processes': 0,
+  states: 0,
+  lists: 0,
+  clients: 0,
+}
 
 const TOPICS: readonly TopicSource[] = [
   {
@@ -148,6 +164,14 @@ const TOPICS: readonly TopicSource[] = [
   {
     title: 'Retention',
     register: into((registry) => registerRetentionMetrics(unread(), registry)),
+  },
+  {
+    title: 'History',
+    note: `Only with \`--history\`. Reasons of lost events: ${list(LOSSES)}. Steps of writing: ${list(WRITE_STEPS)}. Results of queries: ${list(QUERY_RESULTS)}; of the cache: ${list(CACHE_RESULTS)}. (\`tidings_history_bytes\` and \`tidings_history_changes\` are about [recent changes for watchers](#cache-and-watches).)`,
+    register: into((registry) => {
+      registerHistoryMetrics(unread(), registry)
+      historyQueryObserver(registry)
+    }),
   },
   {
     title: 'Mirrors',

@@ -8,7 +8,7 @@ import { mistakesIn, type SeriesLabels, seriesOf } from './promql.ts'
 import { LIMITS } from './row-of-limits.ts'
 import { LATENCY, OVERVIEW, TRAFFIC, WATCHES } from './rows-of-clients.ts'
 import { MIRRORS, PROCESS } from './rows-of-process.ts'
-import { ETCD, MEMORY, RETENTION } from './rows-of-storage.ts'
+import { ETCD, HISTORY, MEMORY, RETENTION } from './rows-of-storage.ts'
 
 export const ROWS: readonly Row[] = [
   OVERVIEW,
@@ -18,6 +18,7 @@ export const ROWS: readonly Row[] = [
   MEMORY,
   ETCD,
   RETENTION,
+  HISTORY,
   MIRRORS,
   LIMITS,
   PROCESS,

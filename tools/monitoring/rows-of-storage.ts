@@ -1,4 +1,4 @@
-/** Rows of the dashboard about where events are stored: memory, etcd, retention. */
+/** Rows of the dashboard about where events are stored: memory, etcd, retention, history. */
 import { one, quantile, type Row, rateBy } from './panel.ts'
 
 export const MEMORY: Row = {
@@ -211,6 +211,112 @@ export const RETENTION: Row = {
       unit: 'short',
       isStacked: true,
       queries: one('count by (fingerprint) (tidings_retention_policy_info{S})', '{{fingerprint}}'),
+    },
+  ],
+}
+
+export const HISTORY: Row = {
+  title: 'History',
+  panels: [
+    {
+      title: 'Behind the newest change',
+      description:
+        'How long ago history had every change. Rises to the segment interval, then drops. Runbook: TidingsHistoryLagging.',
+      unit: 's',
+      limits: [1800, 3600],
+      queries: one('min(tidings_history_position_lag_seconds{S})', 'lag'),
+    },
+    {
+      title: 'Writer of history',
+      description: '1 on the replica that writes history.',
+      unit: 'short',
+      isStacked: true,
+      queries: one('tidings_history_writer_role{S}'),
+    },
+    {
+      title: 'Archived and lost events',
+      description:
+        'States written to history, and changes that are missing there. Runbook: TidingsHistoryLosingEvents.',
+      unit: 'ops',
+      queries: [
+        ...one('sum(rate(tidings_history_archived_events_total{S}[$__rate_interval]))', 'archived'),
+        ...one(
+          'sum by (reason) (rate(tidings_history_lost_events_total{S}[$__rate_interval]))',
+          'lost: {{reason}}',
+        ),
+      ],
+    },
+    {
+      title: 'Failed writes of history',
+      description: 'By step; each is repeated. Runbook: TidingsHistoryWritesFailing.',
+      unit: 'ops',
+      queries: rateBy('step', 'tidings_history_write_failures_total'),
+    },
+    {
+      title: 'Segments',
+      description: 'Segments written in an hour, and the bytes of their files.',
+      unit: 'short',
+      queries: [
+        ...one('sum(increase(tidings_history_segments_total{S}[1h]))', 'segments'),
+        ...one('sum(increase(tidings_history_segment_bytes_total{S}[1h]))', 'bytes'),
+      ],
+    },
+    {
+      title: 'Size of history',
+      description: 'Bytes of all files with events.',
+      unit: 'bytes',
+      queries: one('max(tidings_history_stored_bytes{S})', 'bytes'),
+    },
+    {
+      title: 'Files of history',
+      description: 'Falls when files of a day are merged.',
+      unit: 'short',
+      queries: one('max(tidings_history_files{S})', 'files'),
+    },
+    {
+      title: 'Oldest event of history',
+      description: 'How far back history goes: docs/how-to/retention.md#history.',
+      unit: 's',
+      queries: one('max(tidings_history_oldest_seconds{S})', 'age'),
+    },
+    {
+      title: 'Queries of history',
+      description:
+        'By result. refused: too many at once; timeout: longer than --history-query-timeout.',
+      unit: 'ops',
+      queries: rateBy('result', 'tidings_history_queries_total'),
+    },
+    {
+      title: 'Duration of queries of history, 99th percentile',
+      description: 'By result, downloads included.',
+      unit: 's',
+      queries: quantile(0.99, {
+        histogram: 'tidings_history_query_duration_seconds',
+        by: 'result',
+      }),
+    },
+    {
+      title: 'Cache of history',
+      description:
+        'Copies of files from the bucket, and their maximum. Runbook: TidingsHistoryCacheThrashing.',
+      unit: 'bytes',
+      queries: [
+        ...one('tidings_history_cache_bytes{S}'),
+        ...one('min(tidings_history_cache_limit_bytes{S})', 'limit'),
+      ],
+    },
+    {
+      title: 'Files that queries needed',
+      description: 'A hit was in the cache; a miss had to be downloaded first.',
+      unit: 'ops',
+      queries: rateBy('result', 'tidings_history_cache_requests_total'),
+    },
+    {
+      title: 'Restarts of the reader',
+      description:
+        'Ends of the process that reads history, in an hour. Runbook: TidingsHistoryReaderRestarting.',
+      unit: 'short',
+      queries: one('increase(tidings_history_reader_restarts_total{S}[1h])'),
     },
   ],
 }

@@ -40,6 +40,14 @@
 {{- if include "tidings.hasRetentionPolicy" . }}
 - --retention-policy-file=/etc/tidings/config/retention.yaml
 {{- end }}
+{{- with $v.history }}
+{{- if .url }}
+- "--history={{ .url }}"
+- --history-cache-dir=/var/cache/tidings
+- --history-cache-bytes={{ include "tidings.bytes" .cacheSize }}
+- --history-reader-memory={{ include "tidings.bytes" .readerMemory }}
+{{- end }}
+{{- end }}
 {{- if include "tidings.hasAudit" . }}
 - --audit-policy-file=/etc/tidings/config/audit.yaml
 - --audit-log-path=-

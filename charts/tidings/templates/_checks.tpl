@@ -8,6 +8,7 @@ values.schema.json.
       (include "tidings.checks.etcd" . | fromYamlArray)
       (include "tidings.checks.durations" . | fromYamlArray)
       (include "tidings.checks.resources" . | fromYamlArray)
+      (include "tidings.checks.history" . | fromYamlArray)
       (include "tidings.checks.tls" . | fromYamlArray)
       (include "tidings.checks.clusters" . | fromYamlArray)
       (include "tidings.checks.files" . | fromYamlArray)
@@ -63,6 +64,43 @@ values.schema.json.
 {{- end -}}
 {{- if and $etcd.tls.certFile (not $etcd.tls.keyFile) -}}
 {{- $found = append $found "etcd.tls.keyFile is empty: a client certificate needs its key" -}}
+{{- end -}}
+{{- toYaml $found -}}
+{{- end -}}
+
+{{- define "tidings.checks.history" -}}
+{{- $found := list -}}
+{{- $history := .Values.history -}}
+{{- $url := $history.url -}}
+{{- $given := list -}}
+{{- range $name := list "region" "endpoint" "existingSecret" -}}
+{{- if index $history.s3 $name -}}{{- $given = append $given (printf "history.s3.%s" $name) -}}{{- end -}}
+{{- end -}}
+{{- if hasPrefix "s3://" $url -}}
+{{- if not (regexMatch "^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_=+~-][A-Za-z0-9_=+~.-]*)*/?$" $url) -}}
+{{- $found = append $found (printf "history.url=%s is not a bucket: write such as s3://my-bucket/tidings" $url) -}}
+{{- end -}}
+{{- $given = list -}}
+{{- else if hasPrefix "file:///" $url -}}
+{{- if not (regexMatch "^file://(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+/?$" $url) -}}
+{{- $found = append $found (printf "history.url=%s is not a directory: write such as file:///var/lib/tidings/history" $url) -}}
+{{- end -}}
+{{- if not $history.volume.existingClaim -}}
+{{- $found = append $found "history.volume.existingClaim is missing: a history in a directory needs a volume that outlives the pods" -}}
+{{- end -}}
+{{- else if $url -}}
+{{- $found = append $found (printf "history.url=%s is not known: write s3://my-bucket/tidings or file:///var/lib/tidings/history" (regexReplaceAll "://[^/@]*@" $url "://…@")) -}}
+{{- end -}}
+{{- if and $history.volume.existingClaim (not (hasPrefix "file://" $url)) -}}
+{{- $given = append $given "history.volume.existingClaim" -}}
+{{- end -}}
+{{- range $given -}}
+{{- $found = append $found (printf "%s is set, but history.url is %s: it has no effect" . (default "empty" $url)) -}}
+{{- end -}}
+{{- range $name, $least := dict "cacheSize" "256Mi" "readerMemory" "128Mi" -}}
+{{- if lt (include "tidings.bytes" (index $history $name) | int64) (include "tidings.bytes" $least | int64) -}}
+{{- $found = append $found (printf "history.%s=%s is too small: write %s or more" $name (index $history $name) $least) -}}
+{{- end -}}
 {{- end -}}
 {{- toYaml $found -}}
 {{- end -}}
@@ -235,9 +273,10 @@ values.schema.json.
 {{- $found := list -}}
 {{- $v := .Values -}}
 {{- $env := empty $v.nodeOptions | ternary list (list "NODE_OPTIONS") -}}
+{{- range include "tidings.history.env" . | fromYamlArray -}}{{- $env = append $env .name -}}{{- end -}}
 {{- range $v.extraEnv -}}
 {{- if has .name $env -}}
-{{- $found = append $found (printf "extraEnv: %s is there twice%s" .name (eq .name "NODE_OPTIONS" | ternary ": use nodeOptions" "")) -}}
+{{- $found = append $found (printf "extraEnv: %s is there twice%s" .name (eq .name "NODE_OPTIONS" | ternary ": use nodeOptions" (hasPrefix "AWS_" .name | ternary ": use history.s3" ""))) -}}
 {{- end -}}
 {{- $env = append $env .name -}}
 {{- end -}}
@@ -272,8 +311,8 @@ values.schema.json.
 
 {{- define "tidings.checks.args" -}}
 {{- $found := list -}}
-{{- /* --ui is there only when it is off. */ -}}
-{{- $own := list "ui" -}}
+{{- /* --ui is there only when it is off, and those of history when it is on: they need volumes. */ -}}
+{{- $own := list "ui" "history" "history-cache-dir" "history-cache-bytes" "history-reader-memory" -}}
 {{- range include "tidings.ownArgs" . | fromYamlArray -}}{{- $own = append $own (include "tidings.flagName" .) -}}{{- end -}}
 {{- $known := regexSplit "\\s+" (trim (.Files.Get "files/flags.txt")) -1 -}}
 {{- $isOwnVersion := and (not .Values.image.digest) (has .Values.image.tag (list "" .Chart.AppVersion)) -}}

@@ -164,6 +164,41 @@ name, so the ConfigMap for all clusters is never that of one.
 {{- if or (include "tidings.hasOwnConfig" .) .Values.retention.existingConfigMap .Values.audit.existingConfigMap -}}true{{- end -}}
 {{- end -}}
 
+{{/* The path of a history in a volume; empty for a bucket and for none. */}}
+{{- define "tidings.history.directory" -}}
+{{- if hasPrefix "file://" .Values.history.url -}}{{ trimPrefix "file://" .Values.history.url | trimSuffix "/" }}{{- end -}}
+{{- end -}}
+
+{{/* A YAML list: what the container's environment has for the bucket of history. */}}
+{{- define "tidings.history.env" -}}
+{{- $s3 := .Values.history.s3 -}}
+{{- $env := list -}}
+{{- with $s3.region -}}{{- $env = append $env (dict "name" "AWS_REGION" "value" .) -}}{{- end -}}
+{{- with $s3.endpoint -}}{{- $env = append $env (dict "name" "AWS_ENDPOINT_URL_S3" "value" .) -}}{{- end -}}
+{{- with $s3.existingSecret -}}
+{{- range $name := list "AWS_ACCESS_KEY_ID" "AWS_SECRET_ACCESS_KEY" -}}
+{{- $env = append $env (dict "name" $name "valueFrom" (dict "secretKeyRef" (dict "name" $s3.existingSecret "key" $name))) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $env -}}
+{{- end -}}
+
+{{/* A YAML map: the resources of the container, with the memory of history: src/server/memory-budget.ts has the same sum. */}}
+{{- define "tidings.resources" -}}
+{{- $resources := deepCopy (default dict .Values.resources) -}}
+{{- if .Values.history.url -}}
+{{- $own := add (include "tidings.bytes" .Values.history.readerMemory | int64) (mul 608 1048576) -}}
+{{- range $kind := list "requests" "limits" -}}
+{{- $memory := dig $kind "memory" "" $resources -}}
+{{- if $memory -}}
+{{- $bytes := add (include "tidings.bytes" $memory | int64) $own -}}
+{{- $_ := set (get $resources $kind) "memory" (printf "%dMi" (div (add $bytes 1048575) 1048576)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $resources -}}
+{{- end -}}
+
 {{/* "true" when some client can authenticate. */}}
 {{- define "tidings.hasAuthentication" -}}
 {{- $flags := list -}}

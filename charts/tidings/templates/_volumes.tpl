@@ -85,6 +85,17 @@ Modes are 0440, in decimal: root owns the files, and the group of fsGroup reads 
             - key: ca.crt
               path: ca.crt
 {{- end }}
+{{- if $v.history.url }}
+- name: history-cache
+  # A node that runs out of disk evicts pods. Space for files that are being written is beside the cache.
+  emptyDir:
+    sizeLimit: "{{ div (mul (include "tidings.bytes" $v.history.cacheSize | int64) 5) 4194304 }}Mi"
+{{- end }}
+{{- if include "tidings.history.directory" . }}
+- name: history
+  persistentVolumeClaim:
+    claimName: {{ $v.history.volume.existingClaim | quote }}
+{{- end }}
 {{- with $v.extraVolumes }}
 {{ toYaml . }}
 {{- end }}
@@ -129,6 +140,14 @@ Modes are 0440, in decimal: root owns the files, and the group of fsGroup reads 
 - name: service-account
   mountPath: /etc/tidings/service-account
   readOnly: true
+{{- end }}
+{{- if $v.history.url }}
+- name: history-cache
+  mountPath: /var/cache/tidings
+{{- end }}
+{{- with include "tidings.history.directory" . }}
+- name: history
+  mountPath: {{ . | quote }}
 {{- end }}
 {{- with $v.extraVolumeMounts }}
 {{ toYaml . }}

@@ -104,6 +104,15 @@ describe('members of policies and limits', { concurrency: 3 }, () => {
     ],
     ['retention: {policy: {budgets: [{per: namespace, events: 5}]}}', /budgets\/0\/per'/],
     [
+      'retention: {policy: {history: {lifetime: 90d, keep: 5}}}',
+      /'\/retention\/policy\/history': additional properties 'keep' not allowed/,
+    ],
+    [
+      'retention: {policy: {history: {rules: [{type: Normal}]}}}',
+      /history\/rules\/0': .*missing property 'lifetime'/s,
+    ],
+    ['retention: {policy: {history: {archive: true}}}', /history\/archive': value must be false/],
+    [
       'eventRateLimits: {limits: [{type: Server, qps: 5, bursts: 5}]}',
       /'\/eventRateLimits\/limits\/0': .*'bursts' not allowed/,
     ],
@@ -120,7 +129,7 @@ describe('members of policies and limits', { concurrency: 3 }, () => {
 
   test('the schema knows those that the program knows', async () => {
     const schema = JSON.parse(await readFile(join(chart, 'values.schema.json'), 'utf8'))
-    const { rules, budgets } = schema.properties.retention.properties.policy.properties
+    const { rules, budgets, history } = schema.properties.retention.properties.policy.properties
     const { limits } = schema.properties.eventRateLimits.properties
     const members = (part: { items: { properties: object } }) =>
       Object.keys(part.items.properties).join(', ')
@@ -132,6 +141,15 @@ describe('members of policies and limits', { concurrency: 3 }, () => {
         new RegExp(`known fields are ${members(part)}$`),
       )
     }
+    const inHistory = (fields: object): string => stringify({ ...policy, history: fields })
+    assert.throws(
+      () => readPolicy(inHistory({ other: 1 }), HOUR_MS),
+      new RegExp(`known fields are ${Object.keys(history.properties).join(', ')}$`),
+    )
+    assert.throws(
+      () => readPolicy(inHistory({ rules: [{ other: 1 }] }), HOUR_MS),
+      new RegExp(`known fields are ${members(history.properties.rules)}$`),
+    )
     const kind = {
       apiVersion: 'eventratelimit.admission.k8s.io/v1alpha1',
       kind: 'Configuration',
@@ -146,11 +164,13 @@ describe('members of policies and limits', { concurrency: 3 }, () => {
     const policy = {
       rules: [{ ...rule, lifetime: '2w' }],
       budgets: [{ ...one, name: 'n', per: 'Namespace', events: 1000, bytes: '2Gi' }],
+      history: { lifetime: '90d', rules: [{ ...rule, archive: false }] },
     }
     const { stdout, stderr } = await template(JSON.stringify({ retention: { policy } }))
     assert.equal(stderr, '')
     const file = find(manifestsIn(stdout), 'ConfigMap')['data']['retention.yaml']
     assert.deepEqual(parse(file).rules, policy.rules)
-    assert.equal(readPolicy(file, HOUR_MS).rules.length, 2)
+    const read = readPolicy(file, HOUR_MS)
+    assert.deepEqual([read.rules.length, read.history.rules.length], [2, 2])
   })
 })

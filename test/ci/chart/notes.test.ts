@@ -23,6 +23,15 @@ describe('the notes', { concurrency: 3 }, () => {
     assert.doesNotMatch(notes, /Missing or unsafe/)
   })
 
+  test('warn of a history that replicas cannot share, or that others can read', async () => {
+    const volume = 'history: {url: file:///history, volume: {existingClaim: c}}'
+    assert.match(await notesOf(`{${ETCD}, ${volume}}`), /the claim c, .*must be ReadWriteMany/)
+    const one = 'replicas: 1, updateStrategy: {type: Recreate}'
+    assert.doesNotMatch(await notesOf(`{${ETCD}, ${volume}, ${one}}`), /ReadWriteMany/)
+    const plain = 'history: {url: s3://bucket, s3: {endpoint: "http://minio:9000"}}'
+    assert.match(await notesOf(`{${ETCD}, ${plain}}`), /history\.s3\.endpoint is http/)
+  })
+
   test('have the commands that open the page', async () => {
     const notes = await notesOf(`{${ETCD}}`)
     const port = /port-forward service\/\S+ (\d+):443/.exec(notes)?.[1]

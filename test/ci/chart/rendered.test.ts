@@ -7,6 +7,7 @@ import { describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
 import { serverCommand } from '../../../src/options/commands.ts'
 import { flagsByTopic } from '../../../src/options/help.ts'
+import { bytesOfHistory } from '../../../src/server/memory-budget.ts'
 import {
   chart,
   find,
@@ -164,7 +165,7 @@ for (const set of valueSets) {
           assert.equal(securityContext.readOnlyRootFilesystem, true)
           assert.equal(securityContext.allowPrivilegeEscalation, false)
           assert.deepEqual(securityContext.capabilities, { drop: ['ALL'] })
-          assert.match(resources.limits.memory, /Gi$/)
+          assert.match(resources.limits.memory, /[GM]i$/)
         }
       }
       const seconds = (flag: string) => Number(argOf(container.args, flag).replace(/s$/, ''))
@@ -240,6 +241,43 @@ describe('particular objects', () => {
     assert.equal(certificate.checkIP('203.0.113.9'), '203.0.113.9')
     const authority = new X509Certificate(Buffer.from(data['ca.crt'], 'base64'))
     assert.ok(certificate.verify(authority.publicKey))
+  })
+
+  test('history has its place, a cache of its own and memory beside that of the server', async () => {
+    const pod = async (set: string): Promise<Fields> =>
+      find(await render(set), 'Deployment')['spec'].template.spec
+    const bucket = await pod('history-bucket')
+    const [container] = bucket.containers
+    assert.equal(argOf(container.args, 'history'), 's3://example-events/tidings')
+    assert.equal(argOf(container.args, 'history-cache-bytes'), String(20 * 1024 ** 3))
+    assert.equal(argOf(container.args, 'history-reader-memory'), String(1024 ** 3))
+    const cache = bucket.volumes.find(({ name }: Fields) => name === 'history-cache')
+    assert.deepEqual(cache.emptyDir, { sizeLimit: '25600Mi' })
+    const mount = container.volumeMounts.find(({ name }: Fields) => name === 'history-cache')
+    assert.equal(mount.mountPath, argOf(container.args, 'history-cache-dir'))
+    const taken = bytesOfHistory({ history: 's3://a', historyReaderMemoryBytes: 1024 ** 3 })
+    const sum = (ownMib: number): string => `${ownMib + taken / 1024 ** 2}Mi`
+    assert.equal(container.resources.limits.memory, sum(2048))
+    assert.equal(container.resources.requests.memory, sum(1024))
+    assert.deepEqual(container.env.slice(1), [{ name: 'AWS_REGION', value: 'eu-central-1' }])
+    const account = find(await render('history-bucket'), 'ServiceAccount')
+    assert.ok(account.metadata.annotations?.['eks.amazonaws.com/role-arn'])
+
+    const keys = (await pod('history-keys')).containers[0].env
+    const key = (name: string) => ({ secretKeyRef: { name: 'tidings-bucket', key: name } })
+    assert.deepEqual(keys, [
+      { name: 'AWS_REGION', value: 'us-east-1' },
+      { name: 'AWS_ENDPOINT_URL_S3', value: 'https://minio.storage.svc:9000' },
+      { name: 'AWS_ACCESS_KEY_ID', valueFrom: key('AWS_ACCESS_KEY_ID') },
+      { name: 'AWS_SECRET_ACCESS_KEY', valueFrom: key('AWS_SECRET_ACCESS_KEY') },
+    ])
+
+    const { volumes, containers } = await pod('history-volume')
+    const volume = volumes.find(({ name }: Fields) => name === 'history')
+    assert.deepEqual(volume.persistentVolumeClaim, { claimName: 'tidings-history' })
+    const place = containers[0].volumeMounts.find(({ name }: Fields) => name === 'history')
+    assert.equal(`file://${place.mountPath}`, argOf(containers[0].args, 'history'))
+    assert.equal(place.readOnly, undefined)
   })
 
   test('only replicas reach the etcd of a trial, and only at its client port', async () => {
