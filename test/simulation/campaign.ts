@@ -2,10 +2,10 @@
 import process from 'node:process'
 import { startCoverage } from './coverage.ts'
 import { inTask } from './kernel/current.ts'
-import type { WorldKind } from './setting.ts'
 import { runScenario, type Scenario, scenarioOf, shorten } from './simulate.ts'
 import { formatTimeline } from './timeline.ts'
 import type { RunResult, TraceLine } from './world.ts'
+import type { WorldKind } from './world-kinds.ts'
 
 export interface CampaignOptions {
   readonly seed: number

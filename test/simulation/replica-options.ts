@@ -16,7 +16,7 @@ export function setBounds({ limits, statesMax }: Setting): void {
   Object.assign(defaultMemoryBounds, { statesMax })
 }
 
-export function optionsOf({ members, limits, quotaBytes }: Setting): Options {
+export function optionsOf({ members, limits, quotaBytes, history }: Setting): Options {
   const servers = Array.from({ length: members }, (_, index) => `http://etcd-${index}:2379`)
   const parsed = parseFlags(serverCommand, [`--etcd-servers=${servers.join(',')}`])
   if (parsed.kind !== 'run') throw new Error(`the options are wrong: ${JSON.stringify(parsed)}`)
@@ -25,5 +25,10 @@ export function optionsOf({ members, limits, quotaBytes }: Setting): Options {
     eventTtlMs: limits.eventTtlMs,
     etcdCompactionIntervalMs: limits.compactionIntervalMs,
     etcdQuotaBytes: quotaBytes,
+    ...(history && {
+      history: 'file:///archive',
+      historySegmentIntervalMs: history.segmentMs,
+      historySegmentBytes: history.segmentBytes,
+    }),
   }
 }

@@ -11,8 +11,11 @@ import { Engine } from '../../src/server/engine.ts'
 import type { Random } from '../support/random.ts'
 import type { PolicyFileCopy, PolicyReign } from '../worlds/retention/policy-reign.ts'
 import type { ReplicaParts, WorldReplica } from '../worlds/workload/contract.ts'
+import { attachArchive } from './history/archive-host.ts'
+import type { Bucket } from './history/bucket.ts'
+import { SimulatedEngines } from './history/engines.ts'
 import { runAs } from './kernel/current.ts'
-import { SimulatedProcess } from './kernel/process.ts'
+import { SimulatedProcess, type WallTime } from './kernel/process.ts'
 import type { Scheduler } from './kernel/scheduler.ts'
 import { attachOrigin } from './mirror/http-origin.ts'
 import type { OriginServer } from './mirror/origin-server.ts'
@@ -35,6 +38,9 @@ export interface ReplicaOptions {
   readonly driftMax: number
   /** The largest offset of its wall clock; default an hour. */
   readonly wallOffsetMsMax?: number | undefined
+  readonly wall?: WallTime | undefined
+  /** The store of the archive, if there is one. */
+  readonly bucket?: Bucket | undefined
   /** The origin of the mirrored cluster, if there is one. */
   readonly origin?: { readonly server: OriginServer; readonly clusters: ClustersSource } | undefined
   readonly policies: PolicyReign
@@ -53,6 +59,7 @@ export class Replica implements WorldReplica {
   #engine: Engine | undefined
   #parts: ReplicaParts | undefined
   #policyFile: PolicyFileCopy | undefined
+  #engines: SimulatedEngines | undefined
 
   constructor(options: ReplicaOptions) {
     this.#options = options
@@ -75,6 +82,11 @@ export class Replica implements WorldReplica {
     return this.#process
   }
 
+  /** Its processes that write files of the archive, if there is one. */
+  get engines(): SimulatedEngines | undefined {
+    return this.#engines
+  }
+
   get isUp(): boolean {
     return this.#process !== undefined
   }
@@ -85,7 +97,7 @@ export class Replica implements WorldReplica {
 
   start(): void {
     if (this.#process !== undefined) return
-    const { scheduler, random, network, driftMax, index, origin } = this.#options
+    const { scheduler, random, network, driftMax, index, origin, bucket, wall } = this.#options
     const { wallOffsetMsMax = wallOffsetMsUsual } = this.#options
     this.#incarnation++
     const process = new SimulatedProcess({
@@ -94,11 +106,16 @@ export class Replica implements WorldReplica {
       scheduler,
       seed: random.below(2 ** 32),
       rate: 1 + random.between(-driftMax, driftMax),
+      wall,
       wallOffsetMs: random.chance(0.5) ? 0 : random.between(-wallOffsetMsMax, wallOffsetMsMax),
     })
     this.#process = process
     attach(process, { network, replica: index })
     if (origin !== undefined) attachOrigin(process, { server: origin.server, replica: index })
+    if (bucket !== undefined) {
+      this.#engines = new SimulatedEngines()
+      attachArchive(process, { replica: index, bucket, engines: this.#engines })
+    }
     this.#options.trace(this.name, () => `starts, process ${process.pid}`)
     runAs(process, () => this.#open(process))
   }
@@ -112,6 +129,7 @@ export class Replica implements WorldReplica {
     this.#engine = undefined
     this.#parts = undefined
     this.#policyFile = undefined
+    this.#engines = undefined
     this.#options.policies.ended(this.index)
     this.#options.network.replicaEnded(this.index)
     this.#options.origin?.server.replicaEnded(this.index)

@@ -6,6 +6,7 @@ import process from 'node:process'
 import { parseArgs } from 'node:util'
 import { intercept, plant } from './kernel/interception.ts'
 import { plantedFaults } from './planted/faults.ts'
+import { type WorldKind, worldKinds } from './world-kinds.ts'
 
 const help = `npm run simulate -- [options]
   --seed N        the first seed; each seed is one run (default: random)
@@ -16,7 +17,7 @@ const help = `npm run simulate -- [options]
   --replicas R    (default 3)
   --operations O  operations of clients per simulated second (default 50)
   --world W       events: clients of the event API (default); mirror: a mirrored cluster, where
-                  the operations are writes at its origin
+                  the operations are writes at its origin; history: an archive of events
   --faults f,g    only these faults; "none" for none; a wrong name lists all
   --plant NAME    plants a bug in the production code; a wrong name lists all
   --trace         prints every message and every log line
@@ -55,7 +56,7 @@ if (values.help === true) {
   }
   intercept()
   const { simulateAll } = await import('./campaign.ts')
-  const { mirrorFaultNames } = await import('./faults/kinds.ts')
+  const { allFaultNames } = await import('./faults/plan.ts')
   const number = (text: string | undefined) => {
     if (text === undefined) return undefined
     const value = Number(text)
@@ -69,7 +70,7 @@ if (values.help === true) {
     runMs: (number(values.minutes) ?? 20) * 60_000,
     replicas: number(values.replicas),
     operationsPerSecond: number(values.operations),
-    faults: faultsOf(values.faults, mirrorFaultNames),
+    faults: faultsOf(values.faults, allFaultNames),
     world: worldOf(values.world),
     isTraced: values.trace === true,
     isCovered: values.coverage === true,
@@ -92,9 +93,9 @@ function faultsOf(
   return names
 }
 
-function worldOf(text = 'events'): 'events' | 'mirror' {
-  if (text !== 'events' && text !== 'mirror') fail('--world is events or mirror')
-  return text
+function worldOf(text = 'events'): WorldKind {
+  const world = worldKinds.find((kind) => kind === text)
+  return world ?? fail(`--world is one of: ${worldKinds.join(', ')}`)
 }
 
 function fail(message: string): never {

@@ -3,7 +3,9 @@ import { Random } from '../support/random.ts'
 import { type PolicyStep, planPolicies } from '../worlds/retention/policy-plan.ts'
 import type { WorldLimits } from '../worlds/workload/contract.ts'
 import type { Mix } from '../worlds/workload/workload.ts'
+import { type HistorySetting, makeHistorySetting } from './history/setting.ts'
 import { type MirrorSetting, makeMirrorSetting } from './mirror/setting.ts'
+import type { WorldKind } from './world-kinds.ts'
 
 export interface Storm {
   readonly begin: number
@@ -34,6 +36,8 @@ export interface Setting {
   readonly storms: readonly Storm[]
   /** Set for a world with a mirrored cluster, whose clients write to its origin only. */
   readonly mirror?: MirrorSetting | undefined
+  /** Set for a world with an archive. */
+  readonly history?: HistorySetting | undefined
 }
 
 const minute = 60_000
@@ -50,8 +54,6 @@ export interface SettingOptions {
   /** Default: clients of the event API. */
   readonly world?: WorldKind | undefined
 }
-
-export type WorldKind = 'events' | 'mirror'
 
 /** In some runs the calm between storms is long enough for everything to expire and be compacted. */
 function makeStorms(durationMs: number, random: Random): readonly Storm[] {
@@ -97,6 +99,32 @@ export function makeMirrorWorld(options: SettingOptions): Setting {
     },
     storms,
     mirror,
+  }
+}
+
+/** A world with an archive. */
+export function makeHistoryWorld(options: SettingOptions): Setting {
+  const random = new Random(options.seed ^ 0x415c417e)
+  const { durationMs } = options
+  const history = makeHistorySetting(random, durationMs)
+  const eventTtlMs = random.pick([30_000, 60_000, 90_000])
+  const budgets = random.chance(0.2) ? [{ per: 'Cluster' as const, events: 60 }] : []
+  return {
+    ...makeSetting(options),
+    replicas: options.replicas ?? random.pick([2, 2, 3] as const),
+    members: random.pick([1, 3, 3] as const),
+    operationsPerSecond: options.operationsPerSecond ?? random.pick([5, 20]),
+    finalMs: 1_000,
+    policies: [{ at: 0, policy: { rules: [], budgets, lifetime: eventTtlMs } }],
+    limits: {
+      eventTtlMs,
+      compactionIntervalMs: random.pick([20_000, 60_000]),
+      driftMax: random.pick([0, 0.001, 0.01]),
+      // Long changes are slow to read again from the simulated etcd.
+      historyChangesMax: history.noteLength > 1_000 ? 5_000 : random.pick([500, 5_000]),
+      stallMsMax,
+    },
+    history,
   }
 }
 

@@ -1,8 +1,15 @@
 /** Runs one seed, and shortens a run that fails. */
-import { faultNames, mirrorFaultNames } from './faults/kinds.ts'
+import { faultNames, historyFaultNames, mirrorFaultNames } from './faults/kinds.ts'
 import { type PlannedFault, planFaults } from './faults/plan.ts'
-import { makeMirrorWorld, makeSetting, type Setting, type SettingOptions } from './setting.ts'
+import {
+  makeHistoryWorld,
+  makeMirrorWorld,
+  makeSetting,
+  type Setting,
+  type SettingOptions,
+} from './setting.ts'
 import { type RunResult, World, type WorldOptions } from './world.ts'
+import type { WorldKind } from './world-kinds.ts'
 
 export interface SimulationOptions extends SettingOptions {
   /** Names of faults; default all. */
@@ -17,10 +24,21 @@ export interface Scenario {
   readonly leftOut: ReadonlySet<number>
 }
 
+/** How each world is made, and its faults. */
+const worlds: Readonly<
+  Record<
+    WorldKind,
+    { readonly make: (options: SettingOptions) => Setting; readonly faults: readonly string[] }
+  >
+> = {
+  events: { make: makeSetting, faults: faultNames },
+  mirror: { make: makeMirrorWorld, faults: mirrorFaultNames },
+  history: { make: makeHistoryWorld, faults: historyFaultNames },
+}
+
 export function scenarioOf(options: SimulationOptions): Scenario {
-  const isMirror = options.world === 'mirror'
-  const names = options.faults ?? (isMirror ? mirrorFaultNames : faultNames)
-  const make = isMirror ? makeMirrorWorld : makeSetting
+  const { make, faults } = worlds[options.world ?? 'events']
+  const names = options.faults ?? faults
   const setting = make({ ...options, hasStorms: names.length > 0 })
   return {
     setting,

@@ -14,6 +14,8 @@ import type { Cluster, ClusterObserver, MemberWorld, Snapshot } from './etcd/con
 import { healWorld } from './faults/heal.ts'
 import type { FaultTarget } from './faults/kinds.ts'
 import { beginFault, type PlannedFault } from './faults/plan.ts'
+import type { Bucket } from './history/bucket.ts'
+import { HistorySide } from './history/history-side.ts'
 import { runWorld } from './kernel/current.ts'
 import { releaseSignals } from './kernel/interception.ts'
 import { Scheduler } from './kernel/scheduler.ts'
@@ -82,6 +84,12 @@ export interface RunResult {
   readonly outcomes: ReadonlyMap<string, number>
 }
 
+/** How wrong the wall clocks of replicas are; undefined: by hours. */
+function clockErrorMsIn({ mirror, history }: Setting): number | undefined {
+  if (mirror?.needsClocks) return clockErrorMsMax
+  return history?.areClocksExact ? 0 : undefined
+}
+
 export class World implements ClientWorld, FaultTarget {
   readonly replicas: readonly Replica[]
   readonly cluster: Cluster
@@ -97,6 +105,7 @@ export class World implements ClientWorld, FaultTarget {
   readonly #hash = new TraceHash()
   readonly #checks: WorldChecks
   readonly #mirror: MirrorSide | undefined
+  readonly #history: HistorySide | undefined
   readonly #workload: Workload
   readonly #onReplicaEnd: ((replica: number, incarnation: number) => void)[] = []
   readonly #faultCounts = new Map<string, number>()
@@ -119,7 +128,8 @@ export class World implements ClientWorld, FaultTarget {
     setBounds(setting)
     this.#mirror = this.#mirrorSide()
     const checks = new Checks(this)
-    this.#checks = this.#mirror?.checks ?? checks
+    this.#history = this.#historySide()
+    this.#checks = this.#mirror?.checks ?? this.#history?.checks ?? checks
     this.cluster = createCluster({
       size: setting.members,
       world: () => this.#memberWorld(),
@@ -157,7 +167,9 @@ export class World implements ClientWorld, FaultTarget {
           random: this.#random.fork(),
           options: engineOptions,
           driftMax: setting.limits.driftMax,
-          wallOffsetMsMax: setting.mirror?.needsClocks ? clockErrorMsMax : undefined,
+          wallOffsetMsMax: clockErrorMsIn(setting),
+          wall: setting.history?.wall,
+          bucket: this.#history?.bucket,
           origin: this.#mirror,
           policies: this.policies,
           trace: (who, text) => this.trace(who, text),
@@ -169,6 +181,7 @@ export class World implements ClientWorld, FaultTarget {
     const { operationsPerSecond, mix } = setting
     this.#workload =
       this.#mirror?.startWriters(keeps) ??
+      this.#history?.startWriters(keeps) ??
       startWorkload(this, checks, { operationsPerSecond, mix, keeps })
   }
 
@@ -185,12 +198,28 @@ export class World implements ClientWorld, FaultTarget {
     })
   }
 
+  #historySide(): HistorySide | undefined {
+    const { history: setting, operationsPerSecond } = this.setting
+    if (setting === undefined) return undefined
+    const random = this.#random.fork()
+    const scheduler = this.#scheduler
+    return new HistorySide({ world: this, setting, operationsPerSecond, scheduler, random })
+  }
+
+  get bucket(): Bucket | undefined {
+    return this.#history?.bucket
+  }
+
+  noteFull(): void {
+    this.#history?.checks.isFull()
+  }
+
   get origin(): OriginServer | undefined {
     return this.#mirror?.server
   }
 
   get electedReplica(): number | undefined {
-    return this.#mirror?.checks.elected
+    return this.#mirror?.checks.elected ?? this.#history?.checks.elected
   }
 
   get originBackup(): number | undefined {

@@ -6,7 +6,7 @@
  * - `mirror`: test/nightly/mirror-chaos, with real processes, and proxies between them
  *
  * A world implements each of its faults, and no others: the types see to it. The elected replica is
- * the one that mirrors; the origin is what it mirrors.
+ * the one that mirrors, or writes the archive; the origin is what is mirrored.
  */
 import type { Random } from '../support/random.ts'
 
@@ -86,6 +86,14 @@ export const faults = {
   },
   'origin-member-crash': { mirror: 'SIGKILL to the etcd of the origin' },
   'origin-member-stop': { mirror: 'SIGSTOP to the etcd of the origin' },
+  'store-refuses': { simulated: 'refuses some or all requests to the store of the archive' },
+  'store-stop': { simulated: 'answers nothing' },
+  'store-slow': { simulated: 'delays requests and answers' },
+  'store-link-cut': { simulated: 'loses messages between replicas and the store' },
+  'store-full': { simulated: 'refuses puts' },
+  'store-lies': { simulated: 'loses or damages an object that it says it has' },
+  'engine-crash': { simulated: 'ends the processes of a replica that write files' },
+  'engine-stop': { simulated: 'stops the processes of a replica that write files' },
   'origin-member-link-cut': { mirror: 'cuts the origin off from its etcd' },
 } as const
 

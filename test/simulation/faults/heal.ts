@@ -13,6 +13,7 @@ export function healWorld(target: FaultTarget): void {
   const { replicas, cluster, network, peers, setting } = target
   peers.heal()
   target.origin?.heal()
+  target.bucket?.heal()
   for (const [index, member] of cluster.members.entries()) {
     if (!member.isUp) cluster.restart(index)
     network.memberResumed(index)
@@ -24,10 +25,12 @@ export function healWorld(target: FaultTarget): void {
     }
   }
   cluster.networkChanged()
+  target.noteFull()
   cluster.setQuota(setting.quotaBytes)
   disarmUntilDone(target)
   for (const replica of replicas) {
     const { process } = replica
+    replica.engines?.resume()
     if (process === undefined) replica.start()
     else {
       process.loadMs = 0

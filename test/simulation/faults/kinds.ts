@@ -4,12 +4,14 @@
 import type { Random } from '../../support/random.ts'
 import type { FaultOf } from '../../worlds/faults.ts'
 import type { Cluster, Snapshot } from '../etcd/contract.ts'
+import type { Bucket } from '../history/bucket.ts'
 import type { OriginServer } from '../mirror/origin-server.ts'
 import type { Direction, Network } from '../network/network.ts'
 import type { Peers } from '../network/peers.ts'
 import type { Replica } from '../replica.ts'
 import type { Setting } from '../setting.ts'
 import { type OriginFault, originFaultKinds } from './origin-kinds.ts'
+import { type StoreFault, storeFaultKinds } from './store-kinds.ts'
 
 /** The parts of the world that faults act on. */
 export interface FaultTarget {
@@ -22,12 +24,16 @@ export interface FaultTarget {
   readonly snapshot: Snapshot | undefined
   /** Present only in a world with a mirrored cluster. */
   readonly origin: OriginServer | undefined
-  /** The replica that is elected to mirror. */
+  /** Present only in a world with an archive. */
+  readonly bucket: Bucket | undefined
+  /** The replica that is elected to mirror, or to write the archive. */
   readonly electedReplica: number | undefined
   /** The version of the origin when the storm began. */
   readonly originBackup: number | undefined
   /** False when that is not possible. */
   restoreOrigin(version: number): boolean
+  /** etcd is, or was until now, full. */
+  noteFull(): void
   /**
    * False when the origin was restored since the snapshot: a mirror cannot know of it if etcd is
    * restored to a state from before.
@@ -59,7 +65,9 @@ export interface FaultKind {
 const hour = 3_600_000
 const day = 24 * hour
 
-export const faultKinds: Readonly<Record<Exclude<FaultOf<'simulated'>, OriginFault>, FaultKind>> = {
+type EngineFault = Exclude<FaultOf<'simulated'>, OriginFault | StoreFault>
+
+export const faultKinds: Readonly<Record<EngineFault, FaultKind>> = {
   'replica-crash': {
     weight: 3,
     ms: [0, 0],
@@ -123,7 +131,7 @@ export const faultKinds: Readonly<Record<Exclude<FaultOf<'simulated'>, OriginFau
     ms: [0, 0],
     begin: ({ replicas, setting }, random) => {
       // Ages are not measured while the clocks of the world are wrong.
-      if (setting.mirror?.needsClocks) return undefined
+      if (setting.mirror?.needsClocks || setting.history?.areClocksExact) return undefined
       const replica = oneOf(replicas, random)
       const ms = random.pick([1_000, hour, day]) * random.between(-1, 1)
       if (replica.process === undefined) return undefined
@@ -248,9 +256,12 @@ export const faultKinds: Readonly<Record<Exclude<FaultOf<'simulated'>, OriginFau
   full: {
     weight: 0.6,
     ms: [1_000, 20_000],
-    begin: ({ cluster, setting }) => {
+    begin: (target) => {
+      const { cluster, setting } = target
       cluster.setQuota(1)
+      target.noteFull()
       const end = () => {
+        target.noteFull()
         cluster.setQuota(setting.quotaBytes)
         cluster.disarm()
       }
@@ -274,6 +285,13 @@ export const faultKinds: Readonly<Record<Exclude<FaultOf<'simulated'>, OriginFau
 export const faultNames: readonly string[] = Object.keys(faultKinds)
 
 export const mirrorFaultNames: readonly string[] = [...faultNames, ...Object.keys(originFaultKinds)]
+
+/** Not restores of etcd: what was archived since the backup would be archived again. */
+export const historyFaultNames: readonly string[] = [
+  ...faultNames.filter((name) => !name.startsWith('restore')),
+  ...Object.keys(storeFaultKinds),
+  'elected-suspend',
+]
 
 function restore(target: FaultTarget, bump: number): Begun | undefined {
   const { snapshot, mayRestore } = target

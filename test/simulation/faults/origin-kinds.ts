@@ -80,12 +80,16 @@ export const originFaultKinds: Readonly<Record<OriginFault, FaultKind>> = {
     }
   }),
   // Its clock stands still: when it goes on, it believes to be elected, as its successor does.
-  'elected-suspend': ofOrigin({ weight: 2, ms: [6_000, 60_000] }, (_, __, target) => {
-    const process = target.replicas[target.electedReplica ?? -1]?.process
-    if (process?.isRunning !== true) return undefined
-    process.suspend()
-    return { what: process.name, end: () => process.resume() }
-  }),
+  'elected-suspend': {
+    weight: 2,
+    ms: [6_000, 60_000],
+    begin: (target) => {
+      const process = target.replicas[target.electedReplica ?? -1]?.process
+      if (process?.isRunning !== true) return undefined
+      process.suspend()
+      return { what: process.name, end: () => process.resume() }
+    },
+  },
   'origin-restore': ofOrigin({ weight: 1, ms: [0, 0], perStorm: 6 }, (server, _, target) => {
     const { originBackup } = target
     const { model } = server

@@ -3,6 +3,7 @@ import { Random } from '../../support/random.ts'
 import type { Setting } from '../setting.ts'
 import { type Begun, type FaultKind, type FaultTarget, faultKinds } from './kinds.ts'
 import { originFaultKinds } from './origin-kinds.ts'
+import { storeFaultKinds } from './store-kinds.ts'
 
 export interface PlannedFault {
   readonly at: number
@@ -37,7 +38,13 @@ export function beginFault(target: FaultTarget, fault: PlannedFault): Begun | un
   return kindOf(fault.kind).begin(target, new Random(fault.seed))
 }
 
-const kinds: Readonly<Record<string, FaultKind>> = { ...faultKinds, ...originFaultKinds }
+const kinds: Readonly<Record<string, FaultKind>> = {
+  ...faultKinds,
+  ...originFaultKinds,
+  ...storeFaultKinds,
+}
+
+export const allFaultNames: readonly string[] = Object.keys(kinds)
 
 function kindOf(name: string): FaultKind {
   const kind = kinds[name]

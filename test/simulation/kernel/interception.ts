@@ -45,6 +45,11 @@ const ioModules = new Set([
   'worker_threads',
   'zlib',
 ])
+/** Some functions of those modules that are simulated. */
+const simulated = new Map([
+  ['fs/promises', new URL('./fs-promises.ts', import.meta.url).href],
+  ['zlib', new URL('./zlib.ts', import.meta.url).href],
+])
 /** Functions of those modules that do no I/O. */
 const harmless = new Set(['isIP', 'isIPv4', 'isIPv6', 'checkServerIdentity'])
 const replaced = new Map([
@@ -66,6 +71,14 @@ const replacedFiles = new Map([
   [
     new URL('src/mirror/http-origin.ts', root).href,
     new URL('../mirror/http-origin.ts', import.meta.url).href,
+  ],
+  [
+    new URL('src/history/store/directory-store.ts', root).href,
+    new URL('../history/directory-store.ts', import.meta.url).href,
+  ],
+  [
+    new URL('src/history/engine/engine-process.ts', root).href,
+    new URL('../history/engine-process.ts', import.meta.url).href,
   ],
 ])
 
@@ -121,15 +134,18 @@ export function withPatches(source: string, changes: readonly Patch[]): string {
   return changed
 }
 
-/** A module with the exports of the real one, whose functions fail. */
+/** A module with the exports of the real one, whose functions fail unless they are simulated. */
 function failingModule(name: string) {
   const real = process.getBuiltinModule(`node:${name}`) as Record<string, unknown>
   const names = Object.keys(real).filter((key) => key !== 'default' && /^\w+$/.test(key))
+  const url = simulated.get(name)
   const lines = names.map((key) => {
     const isKept = harmless.has(key) || typeof real[key] !== 'function'
-    return `export const ${key} = ${isKept ? `real.${key}` : `fails('${name}.${key}')`}`
+    const value = isKept ? `real.${key}` : `fails('${name}.${key}')`
+    return `export const ${key} = ${url === undefined ? value : `simulated.${key} ?? ${value}`}`
   })
   const source = [
+    ...(url === undefined ? [] : [`import * as simulated from '${url}'`]),
     `const real = process.getBuiltinModule('node:${name}')`,
     'const fails = (what) => function () {',
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the source of another module.

@@ -11,8 +11,16 @@ import { runAs } from './current.ts'
 import type { Entry, Scheduler } from './scheduler.ts'
 import { SimulatedTimer } from './timer.ts'
 
-/** 1 January 2026: an arbitrary start of the world's wall time. */
-const wallStartMs = 1_767_225_600_000
+/** The true wall time of a world. */
+export interface WallTime {
+  /** When the world begins. */
+  readonly startMs: number
+  /** 1, or more if days are to pass in minutes. */
+  readonly rate: number
+}
+
+/** From 1 January 2026 on, an arbitrary date. */
+export const usualWallTime: WallTime = { startMs: 1_767_225_600_000, rate: 1 }
 const timerMsMost = 2 ** 31 - 1
 
 export interface ProcessOptions {
@@ -24,14 +32,18 @@ export interface ProcessOptions {
   readonly rate: number
   /** How far its wall clock is ahead of true time. */
   readonly wallOffsetMs: number
+  readonly wall?: WallTime | undefined
 }
 
 export class SimulatedProcess {
   readonly name: string
   readonly pid: number
   readonly random: Random
+  /** Its files, by their paths. */
+  readonly files: Map<string, Buffer> = new Map()
   readonly #scheduler: Scheduler
   readonly #rate: number
+  readonly #wall: WallTime
   #wallOffsetMs: number
   readonly #startedAt: number
   #state: 'running' | 'stopped' | 'ended' = 'running'
@@ -53,6 +65,7 @@ export class SimulatedProcess {
     this.random = new Random(options.seed)
     this.#scheduler = options.scheduler
     this.#rate = options.rate
+    this.#wall = options.wall ?? usualWallTime
     this.#wallOffsetMs = options.wallOffsetMs
     this.#startedAt = options.scheduler.now
   }
@@ -77,7 +90,8 @@ export class SimulatedProcess {
 
   /** What `Date.now()` returns. */
   wallMs(): number {
-    return Math.floor(wallStartMs + this.#scheduler.now + this.#wallOffsetMs)
+    const { startMs, rate } = this.#wall
+    return Math.floor(startMs + this.#scheduler.now * rate + this.#wallOffsetMs)
   }
 
   /** Sets the wall clock, as an operator or NTP does. */

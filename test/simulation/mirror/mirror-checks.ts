@@ -5,13 +5,14 @@
 
 import type { ClientWorld } from '../../worlds/workload/contract.ts'
 import type { ClusterObserver, Commit } from '../etcd/contract.ts'
+import { fencesOf } from '../fences.ts'
 import { calmNeededMs, checkCalm } from './mirror-calm.ts'
 import { MirrorTally } from './mirror-tally.ts'
 import { MirrorView } from './mirror-view.ts'
 import { type OriginModel, type OriginRecord, versionStride } from './origin-model.ts'
 import type { OriginServer } from './origin-server.ts'
 import type { MirrorSetting } from './setting.ts'
-import { fencesOf, readChange, type SavedRecord, type StoredMirrorEvent } from './stored-mirror.ts'
+import { leaderEnd, readChange, type SavedRecord, type StoredMirrorEvent } from './stored-mirror.ts'
 
 const periodMs = 1_000
 const calmEveryMs = 10_000
@@ -119,7 +120,7 @@ export class MirrorChecks implements ClusterObserver {
       const read = readChange(change, commit.at, this.#model)
       if (read === undefined) continue
       if (read.kind === 'put' || read.kind === 'record') {
-        fences ??= fencesOf(commit.command)
+        fences ??= fencesOf(commit.command, leaderEnd)
         this.#checkFence(fences.get(change.key.toString('latin1')), read.kind)
       }
       switch (read.kind) {

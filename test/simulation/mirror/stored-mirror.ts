@@ -5,18 +5,15 @@
  */
 
 import type { Change } from '../../worlds/checker/commit.ts'
-import type { Commit, CommittedTxn } from '../etcd/contract.ts'
 import type { OriginModel, OriginState } from './origin-model.ts'
 import { mirroredCluster } from './setting.ts'
 
 const eventsFolder = `/events/${mirroredCluster}/`
 const recordEnd = `/control/mirrors/${mirroredCluster}`
-const leaderEnd = `/control/mirror-leaders/${mirroredCluster}`
+export const leaderEnd: string = `/control/mirror-leaders/${mirroredCluster}`
 const versionMark = '"tidings.dev/origin-resource-version":"'
 const epochMark = '"tidings.dev/origin-epoch":"'
 const uidMark = '"uid":"'
-/** etcd's number for a compare of the mod revision. */
-const modRevisionTarget = 2
 
 /** An event of the mirrored cluster in etcd. */
 export interface StoredMirrorEvent {
@@ -104,24 +101,4 @@ export function hasContentOf({ value, state }: StoredMirrorEvent, model: OriginM
     stored.metadata.creationTimestamp === metadata.creationTimestamp &&
     Object.keys(stored.metadata.annotations).every((name) => name.startsWith('tidings.dev/'))
   )
-}
-
-/**
- * The revision of the leader's key that each put of a transaction requires; undefined for a put
- * that requires none.
- */
-export function fencesOf(command: Commit['command']): ReadonlyMap<string, number | undefined> {
-  const fences = new Map<string, number | undefined>()
-  const walk = (txn: CommittedTxn, outer: number | undefined): void => {
-    const compare = txn.compares.find(
-      ({ key, target }) => target === modRevisionTarget && key.endsWith(leaderEnd),
-    )
-    const fence = compare?.number ?? outer
-    for (const op of txn.success) {
-      if (op.kind === 'txn') walk(op, fence)
-      else fences.set(op.key, fence)
-    }
-  }
-  if (command !== undefined) walk(command, undefined)
-  return fences
 }

@@ -1,4 +1,5 @@
 import type { Patch } from '../kernel/interception.ts'
+import type { WorldKind } from '../world-kinds.ts'
 
 /** A bug that the simulation must find: a realistic mistake in one place of the production code. */
 export interface PlantedFault {
@@ -10,7 +11,7 @@ export interface PlantedFault {
   readonly mistake: string
   readonly patches: readonly Patch[]
   /** The world that finds it; default: clients of the event API. */
-  readonly world?: 'mirror'
+  readonly world?: Exclude<WorldKind, 'events'>
   /** Kinds of faults that lead to it sooner than all kinds together; default all. */
   readonly faults?: readonly string[]
   /** Operations per simulated second; default: by the world. */

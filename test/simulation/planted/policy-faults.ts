@@ -2,6 +2,7 @@
 import type { PlantedFault } from './planted-fault.ts'
 
 const policy = 'src/retention/policy.ts'
+const ruleSelector = 'src/retention/rule-selector.ts'
 const retention = 'src/retention/retention.ts'
 const evictor = 'src/retention/budgets/evictor.ts'
 
@@ -13,7 +14,7 @@ export const policyFaults: readonly PlantedFault[] = [
     mistake: 'the last rule that matches applies, which is that of events that no rule matches',
     patches: [
       {
-        file: policy,
+        file: ruleSelector,
         find: 'const found = this.#matchers.find((',
         replace: 'const found = this.#matchers.findLast((',
       },
@@ -27,7 +28,7 @@ export const policyFaults: readonly PlantedFault[] = [
     mistake: 'a rule applies to events that have one of its values, not all of them',
     patches: [
       {
-        file: policy,
+        file: ruleSelector,
         find: 'this.#ofFields.every((isMet) => isMet(fields))',
         replace: 'this.#ofFields.some((isMet) => isMet(fields))',
       },

@@ -3,8 +3,8 @@ import {
   type Lifetime,
   type RetentionBudget,
   RetentionPolicy,
-  type RuleSelector,
 } from '../../../src/retention/policy.ts'
+import type { RuleSelector } from '../../../src/retention/rule-selector.ts'
 import { Random } from '../../support/random.ts'
 import { type Facets, facetsOf } from '../checker/stored-text.ts'
 import { namespaces } from '../workload/key-space.ts'
