@@ -18,7 +18,7 @@ import { uidOf } from '../../src/storage/namespace-form.ts'
 import { revisionOf } from '../../src/storage/resource-version.ts'
 import { CachedEventStorage } from './cached-event-storage.ts'
 import { startEtcd } from './etcd.ts'
-import { eventServices } from './event-services.ts'
+import { type EventServicesOptions, eventServices } from './event-services.ts'
 import {
   startListener,
   startPlainListener,
@@ -46,6 +46,8 @@ export interface EventApiOptions
   readonly mirrored?: MirroredClusters
   /** The wall clock of requests. */
   readonly now?: () => number
+  /** What retention windows tell of the archive. By default, nothing is archived. */
+  readonly archived?: EventServicesOptions['archived']
   /** By default, access is never revoked. */
   readonly accessChecks?: ReadApi['accessChecks']
 }
@@ -114,6 +116,7 @@ export class EventApiUnderTest implements AsyncDisposable {
       mirrored,
       now,
       accessChecks,
+      archived,
       ...cacheOptions
     } = options
     this.#etcd = new PresentClient({ endpoints, defaultTimeoutMs: callTimeoutMs }, availabilityLog)
@@ -142,6 +145,7 @@ export class EventApiUnderTest implements AsyncDisposable {
         sources,
         mirrored,
         kept,
+        archived,
         now,
         accessChecks,
       }),

@@ -29,13 +29,15 @@ export interface EventServicesOptions {
   readonly mirrored: MirroredClusters | undefined
   /** What retention windows tell of the policy and of the account. */
   readonly kept: Pick<Retention, 'policy' | 'totals'>
+  /** What retention windows tell of the archive. */
+  readonly archived: Parameters<typeof windowStatuses>[2]
   readonly now: (() => number) | undefined
   readonly accessChecks: ReadApi['accessChecks']
 }
 
 /** The services that read events, as the server installs them. */
 export function eventServices(options: EventServicesOptions): Services {
-  const { storage, runCache, sources, mirrored, kept, now, accessChecks } = options
+  const { storage, runCache, sources, mirrored, kept, archived, now, accessChecks } = options
   const groups = [options.group, coreGroup]
   const services = new Services([
     ...groups.map(eventsServiceName),
@@ -54,7 +56,7 @@ export function eventServices(options: EventServicesOptions): Services {
   })
   services.install(listOnlyService(summarized))
   services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored, now })))
-  const statuses = windowStatuses(storage, kept)
+  const statuses = windowStatuses(storage, kept, archived)
   services.install(listOnlyService(retentionWindows({ statuses, version, refusedIn: () => 3 })))
   const oldestIn: ReadApi['oldestIn'] = (scope, lane) => storage.oldest.in(scope, lane)
   // The last ones: core/v1 answers for every path below its own.

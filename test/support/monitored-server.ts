@@ -62,6 +62,8 @@ export class MonitoredServer {
         `--audit-policy-file=${await write('audit.yaml', AUDIT)}`,
         `--audit-log-path=${join(folder, 'audit.log')}`,
         `--tracing-config-file=${await write('tracing.yaml', TRACING)}`,
+        `--history=file://${join(folder, 'history')}`,
+        '--history-segment-interval=1s',
         '--proxy-protocol-from=192.0.2.1',
         `--event-rate-limit-config-file=${await write('limits.yaml', LIMITS)}`,
       ]),

@@ -20,10 +20,11 @@ const release = join(root, 'release')
 const TUTORIALS = 'docs/tutorials'
 /** Those that begin with the archive, and those that need `tidings` on the PATH. */
 const WITH_ARCHIVE = ['README.md', `${TUTORIALS}/first-event.md`]
-const WITH_PROGRAM = [`${TUTORIALS}/on-call-night.md`]
+const WITH_PROGRAM = [`${TUTORIALS}/last-tuesday.md`, `${TUTORIALS}/on-call-night.md`]
 /** Those that use the usual ports, which may be taken here. */
 const WITH_OWN_NETWORK = [
   'docs/how-to/back-up-and-restore.md',
+  'docs/how-to/history.md',
   'docs/how-to/rotate.md',
   'docs/how-to/write-roles.md',
 ]

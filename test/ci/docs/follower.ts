@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, delimiter, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,6 +19,9 @@ const PROGRAMS = {
   kubectl: kubectlBinary,
 } as const
 const BIN = '.local/bin'
+const DUCKDB = `#!/bin/sh
+exec '${process.execPath}' '${join(import.meta.dirname, 'duckdb.ts')}' "$@"
+`
 const COMMANDS_MS_MAX = 60_000
 /** How long a reader looks at a terminal, or repeats a question, before the page is wrong. */
 const PATIENCE_MS = 20_000
@@ -62,6 +65,7 @@ export class Follower implements AsyncDisposable {
     for (const [name, program] of Object.entries(PROGRAMS)) {
       await symlink(program, join(home, BIN, name))
     }
+    await writeFile(join(home, BIN, 'duckdb'), DUCKDB, { mode: 0o755 })
     if (!hasOwnNetwork) return new Follower(home, undefined, programs)
     const network = basename(home)
     execFileSync('ip', ['netns', 'add', network])

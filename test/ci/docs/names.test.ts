@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { devCommand, serverCommand } from '../../../src/options/commands.ts'
+import { historyCommands } from '../../../src/options/history-commands.ts'
 import { pages, pageText, root } from '../../../tools/pages.ts'
 
 /** Pages about what was, not about what is. */
@@ -66,7 +67,7 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
 }
 
 test('documented flags exist', () => {
-  const own = [serverCommand, devCommand].flatMap(({ flags }) =>
+  const own = [serverCommand, devCommand, ...historyCommands].flatMap(({ flags }) =>
     Object.values(flags).map(({ name }) => name),
   )
   const known = new Set([...own, ...Object.values(FOREIGN).flat(), 'help', 'version'])

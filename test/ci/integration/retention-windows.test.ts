@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RetentionPolicy } from '../../../src/retention/policy.ts'
+import { parseVersion } from '../../../src/storage/resource-version.ts'
 import { type Answered, type EventApiUnderTest, withEventApi } from '../../support/event-api.ts'
 import { eventually } from '../../support/eventually.ts'
 import { eventBody } from '../../support/stored-events.ts'
@@ -174,5 +175,71 @@ describe('retention windows', () => {
     await api.storage.delete({ cluster: 'local', namespace: 'shop', name: 'b' })
     await sleep(1_100)
     assert.equal(await windowOf('shop'), '2026-01-02T00:00:00.000Z')
+  })
+})
+
+describe('retention windows with history', () => {
+  let api: EventApiUnderTest
+  const positionAtMs = Date.now() - 61_500
+  withEventApi({
+    options: {
+      archived: () => ({
+        oldestMsOf: (cluster: string) => (cluster === 'local' ? Date.now() - 30 * day : undefined),
+        windowStart: () => positionAtMs - 1_000,
+        position: parseVersion('7999'),
+        positionAtMs,
+      }),
+    },
+    begin: async (started) => {
+      api = started
+      const key = { cluster: 'local', namespace: 'shop', name: 'a' }
+      await api.storage.create(key, eventBody(key, 'text'))
+      await eventually('memory has it', () => api.storage.count === 1)
+    },
+  })
+
+  const ask = (path: string, cluster?: string) =>
+    api.call({
+      at: '',
+      path: `${base}${path}`,
+      headers: { accept: TABLE },
+      ...(cluster && { cluster }),
+    })
+
+  test('each window has the history of its cluster, even without events', async () => {
+    for (const namespace of ['shop', 'gone']) {
+      const { json } = await api.call({
+        at: '',
+        path: `${base}/namespaces/${namespace}/retentionwindows`,
+      })
+      const [{ events, history }] = json.items
+      assert.equal(events, namespace === 'shop' ? 1 : 0)
+      const { lagSeconds, oldestTime, ...rest } = history
+      assert.ok(lagSeconds >= 61 && lagSeconds < 120, String(lagSeconds))
+      const ageMs = Date.now() - Date.parse(oldestTime)
+      assert.ok(ageMs >= 30 * day && ageMs < 30 * day + 60_000, oldestTime)
+      const time = (ms: number) => new Date(ms).toISOString().replace('Z', '000Z')
+      assert.deepEqual(rest, {
+        position: '7999',
+        positionTime: time(positionAtMs),
+        untilTime: time(positionAtMs - 1_000),
+      })
+    }
+  })
+
+  test('the table has a column for it', async () => {
+    const { json } = await ask('/retentionwindows')
+    const names = json.columnDefinitions.map(({ name }: { name: string }) => name)
+    assert.deepEqual(names.slice(0, 6), [
+      ...['Name', 'Events', 'Bytes', 'Oldest', 'History', 'Lifetimes'],
+    ])
+    const cells = json.rows.map((row: { cells: unknown[] }) => [row.cells[0], row.cells[4]])
+    assert.deepEqual(cells, [
+      ['local', '30d'],
+      ['shop', '30d'],
+    ])
+    const all = await ask('/retentionwindows', '*')
+    assert.equal(all.json.columnDefinitions[5].name, 'History')
+    assert.equal((await ask('/retentionwindows', 'prod')).json.rows.length, 0)
   })
 })

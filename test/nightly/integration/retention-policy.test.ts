@@ -6,8 +6,8 @@ import {
   type Lifetime,
   RetentionPolicy,
   type RetentionRule,
-  type RuleSelector,
 } from '../../../src/retention/policy.ts'
+import type { RuleSelector } from '../../../src/retention/rule-selector.ts'
 import { startEtcd } from '../../support/etcd.ts'
 import { eventually } from '../../support/eventually.ts'
 import { Keeper } from '../../support/keeper.ts'
