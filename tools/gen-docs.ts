@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { devCommand, serverCommand } from '../src/options/commands.ts'
 import type { Command } from '../src/options/flag.ts'
 import { flagsByTopic, type ShownFlag } from '../src/options/help.ts'
+import { historyCommands } from '../src/options/history-commands.ts'
 import { chartDocs } from './chart-docs.ts'
 import { decisionsPage } from './decisions-page.ts'
 import { markdownTable } from './markdown-table.ts'
@@ -63,7 +64,26 @@ function flagsPage(): string {
     (flag) => !known.has(flag.name) || known.get(flag.name) !== flag.default,
   )
   lines.push('', ...table(own))
+  lines.push(...historyLines())
   return `${lines.join('\n')}\n`
+}
+
+function historyLines(): readonly string[] {
+  const [verify, purge, recover] = historyCommands
+  const shared = all(verify)
+  const names = new Set(shared.map(({ name }) => name))
+  const lines = (command: { readonly name: string; readonly summary: string }): string[] => [
+    '',
+    `## \`${command.name}\``,
+    '',
+    command.summary,
+  ]
+  return [
+    ...[...lines(verify), '', ...table(shared)],
+    ...[...lines(recover), '', `Takes the flags of \`${verify.name}\`.`],
+    ...[...lines(purge), '', `Takes the flags of \`${verify.name}\`, and these:`],
+    ...['', ...table(all(purge).filter(({ name }) => !names.has(name)))],
+  ]
 }
 
 function leftOut<O>(command: Command<O>): string[] {
