@@ -379,10 +379,10 @@ async function slowSearch(page: Page): Promise<{ found(pages: number): Promise<v
   await page.route(LISTS, async (route) => {
     const url = new URL(route.request().url())
     url.searchParams.set('limit', '1')
-    const response = await route.fetch({ url: url.href })
     // The page may be closed meanwhile.
-    const text = await response.text().catch(() => undefined)
-    if (text === undefined) return
+    const response = await route.fetch({ url: url.href }).catch(() => undefined)
+    const text = await response?.text().catch(() => undefined)
+    if (response === undefined || text === undefined) return
     const list = JSON.parse(text)
     const [event] = list.items
     const reached = event?.lastTimestamp ?? url.searchParams.get('since')
