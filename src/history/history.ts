@@ -20,9 +20,12 @@ import { Upkeep } from './write/upkeep.ts'
 const MIB = 1024 * 1024
 /** What DuckDB may hold to write a segment, and to merge files. */
 const WRITER_MEMORY_BYTES = 160 * MIB
-export const MERGER_MEMORY_BYTES: number = 256 * MIB
-/** Of both, in the memory of the container. */
-export const WRITING_MEMORY_BYTES: number = WRITER_MEMORY_BYTES + MERGER_MEMORY_BYTES
+export const MERGER_MEMORY_BYTES: number = 512 * MIB
+/**
+ * Of both, in the memory of the container. A merge of more than that is rare and can wait: if memory is
+ * short, the kernel ends that process first.
+ */
+export const WRITING_MEMORY_BYTES: number = WRITER_MEMORY_BYTES + MERGER_MEMORY_BYTES / 2
 /** Processes that have had nothing to do for so long end, and are started again when they have. */
 const MERGER_IDLE_MS_MAX = 10_000
 const READER_IDLE_MS_MAX = 10 * 60_000
